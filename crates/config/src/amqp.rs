@@ -1,17 +1,17 @@
-//! Defaults of AMQP, and how imported definitions join a configuration.
+//! Defaults of AMQP, and the merging of imported definitions into a configuration.
 
 use crosstie_auth::PasswordHash;
 
 use crate::model::{Amqp, AmqpPermission, AmqpUser, AmqpVhost, Definitions, Skipped};
 
-/// The user that there is where none is configured, as in RabbitMQ.
+/// The default user, as in RabbitMQ.
 pub(crate) const GUEST: &str = "guest";
 
-/// The vhost that clients open who name none.
+/// The vhost of clients that name none.
 const DEFAULT_VHOST: &str = "/";
 
 impl Default for Amqp {
-    /// The default for a worker without the key.
+    /// The broker of a worker without the key.
     fn default() -> Self {
         crate::build::standard_amqp()
     }
@@ -45,17 +45,17 @@ impl Amqp {
             }
         }
         if self.vhosts.is_empty() && definitions.names_users {
-            // A file that has users and gives them nothing is not to be outdone.
+            // The default vhost is for the configuration's own users: the file gives its users no permissions.
             self.vhosts.push(everything_for(&own));
         }
-        // Nor is one whose users all were skipped.
+        // Skipped users of a file are not replaced by the default user.
         if !(self.users.is_empty() && definitions.names_users) {
             complete(self);
         }
         skipped
     }
 
-    /// Users of whom permissions speak and whom there are not, each with the vhost.
+    /// Missing users that permissions name, each with the vhost.
     pub fn unknown_users(&self) -> Vec<(&str, &str)> {
         let permissions = self.vhosts.iter().flat_map(|vhost| {
             let permissions = vhost.permissions.iter();
@@ -67,7 +67,7 @@ impl Amqp {
     }
 }
 
-/// Fills in who and what is there where nobody and nothing is named.
+/// Adds the default users, vhosts and permissions that the configuration does not name.
 pub(crate) fn complete(amqp: &mut Amqp) {
     if amqp.users.is_empty() {
         amqp.users.push(AmqpUser {
@@ -83,8 +83,8 @@ pub(crate) fn complete(amqp: &mut Amqp) {
     }
 }
 
-/// The hash of a password in clear text. Its salt follows from the user's name: a configuration is
-/// the same however often it is read, and the hash never leaves the process.
+/// The hash of a password. The salt follows from the user's name, so that equal files give equal configurations; the
+/// hash never leaves the process.
 pub(crate) fn hash(user: &str, password: &str) -> PasswordHash {
     /// FNV-1a of 32 bits, by its published constants.
     const OFFSET: u32 = 0x811c_9dc5;

@@ -1,7 +1,7 @@
 //! The tree against the tables: unknown, missing and refused keys, types, ranges and words.
 //!
-//! Everything found is told, not only the first thing. A tree that passes holds what its
-//! tables say, so that reading it ([`crate::view`]) needs no checks of its own.
+//! All problems are reported, not only the first. A tree that passes holds what its tables allow, so that
+//! [`crate::view`] reads it without further checks.
 
 use std::collections::BTreeSet;
 
@@ -15,8 +15,8 @@ use crate::secrets::is_secret;
 use crate::tree::{Entry, Node, Span, Value, quoted};
 use crate::variables::{expanded, file_of_secret, variable};
 
-/// Checks `root`, which messages call `subject`, against `kind`, and puts in what comes from
-/// outside; without one, `$VARIABLE` stands for itself. Returns the variables that secrets came from.
+/// Checks `root`, named `subject` in messages, against `kind`, and inserts values from outside; without `outside`,
+/// `$VARIABLE` is ordinary text. Returns the variables that secrets come from.
 pub(crate) fn check(
     root: &mut Node,
     kind: &Kind,
@@ -82,7 +82,7 @@ impl Checker<'_> {
         });
     }
 
-    /// Checks what the key of this name holds, which may be a secret.
+    /// Checks the value of the key, which may be a secret.
     fn secret(&mut self, key: &str, check: impl FnOnce(&mut Self)) {
         let outside = std::mem::replace(&mut self.is_secret, is_secret(key));
         check(self);
@@ -95,7 +95,7 @@ impl Checker<'_> {
         self.secret_variables.extend(variable.map(str::to_owned));
     }
 
-    /// Replaces `$VARIABLE` by the variable's value; whether there is anything left to check.
+    /// Replaces `$VARIABLE` by the variable's value. Returns whether a value is left to check.
     fn substitute(&mut self, node: &mut Node, kind: &Kind, subject: &mut String) -> bool {
         if let Some(file) = file_of_secret(node, kind) {
             return self.read_secret(node, &file, subject);
@@ -125,7 +125,7 @@ impl Checker<'_> {
         true
     }
 
-    /// Replaces every `$VARIABLE` in a text, as a shell does; whether there is anything left to check.
+    /// Replaces every `$VARIABLE` in a text, as a shell does. Returns whether a value is left to check.
     fn expand(&mut self, node: &mut Node, outside: Outside<'_>) -> bool {
         let Value::Text(text) = &node.value else {
             return true;
@@ -143,7 +143,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Replaces `{file: PATH}` by the file's first line; whether there is anything left to check.
+    /// Replaces `{file: PATH}` by the file's first line. Returns whether a value is left to check.
     fn read_secret(&mut self, node: &mut Node, file: &str, subject: &mut String) -> bool {
         let read = match self.outside {
             Some(outside) => (outside.secret)(file),
@@ -241,7 +241,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Takes out the items that a node can do without, unless too few would be left.
+    /// Removes the items that a node can do without, unless too few would remain.
     fn leave_out(&mut self, items: &mut Vec<Node>, of: &Kind, least: usize, subject: &str) {
         let dispensable = |item: &Node| known_of(item, of).filter(|known| known.when.is_left_out());
         let count = items
@@ -351,7 +351,7 @@ impl Checker<'_> {
     }
 }
 
-/// A text that is none of the words it should be one of.
+/// The problem of a text that is none of the expected words.
 fn wrong_word(at: Span, path: &str, word: &str, words: &[&str], subject: &str) -> Problem {
     if let Some(known) = refused::find(VALUES, path, word) {
         return refused_word(at, &quoted(word), known, subject);
@@ -365,7 +365,7 @@ fn wrong_word(at: Span, path: &str, word: &str, words: &[&str], subject: &str) -
     Problem::error(at, message)
 }
 
-/// What is known of an item of a list that is not taken: of a word, or of an object by its type.
+/// The known reason for refusing an item of a list: a word, or an object by its type.
 fn known_of(item: &Node, of: &Kind) -> Option<&'static refused::Refused> {
     let (path, value) = match of {
         Kind::OneOf(words) => (words.path, &item.value),
@@ -379,7 +379,7 @@ fn known_of(item: &Node, of: &Kind) -> Option<&'static refused::Refused> {
 }
 
 fn refused_word(at: Span, word: &str, known: &refused::Refused, subject: &str) -> Problem {
-    // What can be left out of a list is all that there is here.
+    // A single value cannot be left out as an item of a list can.
     let when = match known.when.is_left_out() {
         true => refused::When::Never.words(),
         false => known.when.words(),
@@ -388,7 +388,7 @@ fn refused_word(at: Span, word: &str, known: &refused::Refused, subject: &str) -
     Problem::error(at, message)
 }
 
-/// Whether a value of this form, whatever it holds, can be of this kind.
+/// Whether a value of this form can be of this kind, whatever its content.
 fn takes(kind: &Kind, node: &Node) -> bool {
     match kind {
         Kind::Boolean => matches!(node.value, Value::Boolean(_)),

@@ -1,7 +1,7 @@
-//! A file in the other of the two languages, and of version 2, with its keys in their order.
+//! Conversion of a file to the other format and to version 2, with the order of its keys kept.
 //!
-//! The meaning of a file is decided by our own readers, so the result is read again, and given out
-//! only if it says the same. Whether it is a good configuration does not matter here.
+//! The result is read again and returned only if its meaning is the same. Whether it is a good configuration does not
+//! matter here.
 
 use crate::earlier;
 use crate::problem::{Problem, Source, failed};
@@ -10,8 +10,8 @@ use crate::tree::{self, Format, Node, Span, Value};
 /// A list of short words stands in one line.
 const LINE_CHARACTERS_MAX: usize = 60;
 
-/// `source`, which is written in `from`, in `to`, and in version 2 of the format; warned of is what was of
-/// version 1. Comments are lost; aliases and merged keys are written out.
+/// Converts `source` from the format `from` to `to` and to version 2. Warnings name the parts of version 1. Comments
+/// are lost; aliases and merged keys are expanded.
 pub fn convert(
     source: &Source,
     from: Format,
@@ -47,10 +47,10 @@ fn yaml(node: &Node) -> String {
     out
 }
 
-/// Writes a value after its key or dash, in lines of its own where it needs them.
+/// Writes a value after its key or dash, on lines of its own if it needs them.
 fn block(out: &mut String, node: &Node, indent: usize) {
     let indented = |out: &mut String| {
-        // The line is begun already where a list's item stands in it.
+        // An item of a list continues a line.
         if out.is_empty() || out.ends_with('\n') {
             out.extend(std::iter::repeat_n(' ', indent));
         }
@@ -108,12 +108,12 @@ fn flow(node: &Node) -> String {
             let items: Vec<String> = items.iter().map(flow).collect();
             format!("[{}]", items.join(", "))
         }
-        // Only what is empty is written in one line.
+        // Only an empty value is written on one line.
         Value::Object(_) => "{}".into(),
     }
 }
 
-/// Plain where no YAML reader, new or old, could take it for anything else.
+/// Plain if no YAML reader, new or old, could read anything else.
 fn scalar_text(text: &str) -> String {
     const WORDS: &[&str] = &["null", "true", "false", "yes", "no", "on", "off", "y", "n"];
     let begins = |c: char| c.is_ascii_alphabetic() || "_/$".contains(c);
@@ -128,7 +128,7 @@ fn scalar_text(text: &str) -> String {
             '"' | '\\' => quoted.extend(['\\', c]),
             '\n' => quoted += "\\n",
             '\t' => quoted += "\\t",
-            // YAML 1.2, section 5.1: what is not printable, and what ends a line.
+            // YAML 1.2, section 5.1: characters that are not printable, and line breaks.
             '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}' => {
                 quoted += &format!("\\u{:04x}", u32::from(c));
             }
@@ -140,7 +140,7 @@ fn scalar_text(text: &str) -> String {
     quoted
 }
 
-/// Whether two trees say the same, wherever it stands.
+/// Whether two trees are equal, positions aside.
 fn same(one: &Node, other: &Node) -> bool {
     match (&one.value, &other.value) {
         (Value::Number(one), Value::Number(other)) => {
@@ -159,7 +159,7 @@ fn same(one: &Node, other: &Node) -> bool {
     }
 }
 
-/// Where the first value stands that the other language cannot hold: a number that is too large.
+/// The position of the first value that the other format cannot hold: a number that is too large.
 fn first_difference(node: &Node) -> Option<Span> {
     match &node.value {
         Value::Number(text) => {

@@ -1,21 +1,19 @@
-//! What earlier versions of the format said in other words, and what Twisted says in its own: put into the
-//! words of today, in the tree, before anything is checked: versions, services that have other names now, and
-//! endpoints.
+//! Conversion of earlier forms of the format, in the tree and before all checks: version 1, former names of web
+//! services, and Twisted's endpoint strings.
 //!
-//! Version 1 has a permission's actions beside its pattern (`call`, `register`, `publish`, `subscribe`),
-//! where version 2 has them in `allow`. Nothing else differs, and a file says its version or, of version 1,
-//! may say none.
+//! Version 1 has a permission's actions beside its pattern (`call`, `register`, `publish`, `subscribe`); version 2 has
+//! them in `allow`. Nothing else differs. A file of version 1 may have no `version`.
 
 use crate::problem::Problem;
 use crate::tree::{Entry, Node, Span, Value};
 use crate::twisted;
 
-/// The version of the format that everything else reads.
+/// The version of the format that all other code reads.
 const VERSION: i64 = 2;
 
 const ACTIONS: [&str; 4] = ["call", "register", "publish", "subscribe"];
 
-/// What a permission of version 2 has, and no earlier one.
+/// Keys of a permission in version 2 that no earlier version has.
 const LATER: [&str; 4] = ["allow", "match", "disclose", "cache"];
 
 /// Brings a file to version 2.
@@ -45,7 +43,7 @@ pub(crate) fn renew(root: &mut Node, problems: &mut Vec<Problem>) {
             "\"version\" 1 is taken as version 2: the file has nothing that differs".to_owned()
         }
         (true, _) => format!("\"version\" 1 is taken as version 2: {permissions} converted"),
-        // The words for a file without a version follow where the whole is built.
+        // The builder warns about a file without a version.
         (false, 0) => return,
         (false, _) => format!("\"version\" is missing and taken to be 1: {permissions} converted"),
     };
@@ -54,7 +52,7 @@ pub(crate) fn renew(root: &mut Node, problems: &mut Vec<Problem>) {
     problems.push(Problem::warning(at, message).note(note));
 }
 
-/// The web service `publisher` was called `pusher` once.
+/// The former name of the web service `publisher` is `pusher`.
 fn rename_pushers(node: &mut Node, problems: &mut Vec<Problem>) {
     let Value::Object(entries) = &mut node.value else {
         return;
@@ -129,7 +127,7 @@ fn items<'n>(node: &'n mut Node, key: &str) -> &'n mut [Node] {
     }
 }
 
-/// Moves a permission's actions into `allow`; whether it was of version 1.
+/// Moves a permission's actions into `allow`. Returns whether the permission was of version 1.
 fn convert(permission: &mut Node) -> bool {
     let span = permission.span;
     let Value::Object(entries) = &mut permission.value else {

@@ -1,4 +1,4 @@
-//! The values that a key takes, in words for messages.
+//! The expected values of a key, in words for messages.
 
 use crate::catalogue::Kind;
 use crate::tree::quoted;

@@ -1,13 +1,12 @@
-//! Files that a configuration names and a node reads when it starts, and cores that it names. What the
-//! files hold, and which cores there are, is not the configuration's to judge; its user can say
-//! where they are named.
+//! Files that a configuration names and a node reads at start, and cores that a configuration names. The
+//! configuration does not check their content or existence; its user does, and reports the place.
 
 use crosstie_auth::wamp::Methods;
 
 use crate::model::{Amqp, Tls};
 use crate::tree::Span;
 
-/// Files that are read together, or cores, and where the configuration says so.
+/// Files that are read together, or cores, with the place that names them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NamedFiles {
     pub span: Span,
@@ -18,22 +17,22 @@ pub struct NamedFiles {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Files {
-    /// Of a listener.
+    /// TLS files of a listener.
     Tls(Tls),
-    /// The definitions at `path`, which join what the worker has.
+    /// The definitions at `path`, which are merged into the worker's broker.
     Definitions { path: String, amqp: Box<Amqp> },
-    /// Those with principals, of a transport with these methods.
+    /// Files of principals, of a transport with these methods.
     Principals {
         methods: Box<Methods>,
-        /// The roles of the worker's realms; none where these are not known.
+        /// The roles of the worker's realms, if they are known.
         roles: Option<Vec<String>>,
     },
-    /// A directory that a web service is of, which starts with it.
+    /// The directory of a web service, which does not start without it.
     Directory(String),
-    /// A file that a web service is of, which starts with it.
+    /// The file of a web service, which does not start without it.
     File(String),
-    /// The socket of a Unix endpoint, whose path is short.
+    /// The socket of a Unix endpoint; its path has a maximum length.
     Socket(String),
-    /// No files: the cores that a worker is to run on, by the kernel's numbers.
+    /// Cores of a worker, by the kernel's numbers.
     Cores(Vec<usize>),
 }

@@ -1,4 +1,4 @@
-//! Joints that lead back to themselves: what one puts in, another one may take out, and so on, until it comes back.
+//! Cycles of joints: one joint's messages reach another, and so on, until they come back.
 
 use crosstie_joints::{AmqpPlace, Circle, End, Uris};
 use crosstie_wamp::MatchPolicy;
@@ -6,12 +6,12 @@ use crosstie_wamp::MatchPolicy;
 use crate::model::{Joint, JointKind, JointTarget};
 use crate::tree::quoted;
 
-/// Why these joints cannot be beside each other, if some of them lead back to themselves.
+/// The description of a cycle among these joints, if they have one.
 pub fn joints_in_a_circle(joints: &[Joint]) -> Option<String> {
     circle(joints).map(|(_, message)| message)
 }
 
-/// The first of such a circle, and what is said of it.
+/// The first joint of a cycle, and the message about the cycle.
 pub(crate) fn circle(joints: &[Joint]) -> Option<(usize, String)> {
     let mut circle = Circle::default();
     for joint in joints {
@@ -31,7 +31,7 @@ pub(crate) fn circle(joints: &[Joint]) -> Option<(usize, String)> {
     Some((first, message))
 }
 
-/// Where a joint's messages come in, and where they go out.
+/// The source and the target of a joint's messages.
 fn ends(joint: &Joint) -> (End, End) {
     let wamp = |is_call, uris| End::Wamp {
         realm: joint.realm.clone(),
@@ -51,7 +51,7 @@ fn ends(joint: &Joint) -> (End, End) {
         MatchPolicy::Prefix => Uris::Prefix(uri.to_owned()),
         MatchPolicy::Wildcard => Uris::Wildcard(uri.to_owned()),
     };
-    // By their topics; a server's own queue is one of its topic's.
+    // Compared by topic: a server's own queue belongs to its topic.
     let topic = |target: &JointTarget| vec![target.topic.clone()];
     match &joint.kind {
         JointKind::ProcedureToTarget(one) => (

@@ -79,18 +79,18 @@ pub use tree::{Format, Span};
 /// The environment: the value of a variable, if it is set.
 pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// What a text says that stands elsewhere.
+/// Values that a text refers to and that are elsewhere.
 #[derive(Clone, Copy)]
 pub(crate) struct Outside<'a> {
     environment: Environment<'a>,
-    /// The secret in a file, or why there is none.
+    /// The secret in a file, or the reason for its absence.
     secret: &'a dyn Fn(&str) -> Result<String, String>,
 }
 
-/// The JSON Schema of what is taken, for editors.
+/// The JSON Schema of a configuration, for editors.
 pub const JSON_SCHEMA: &str = include_str!("../schema/crosstie.schema.json");
 
-/// The configuration of a node that was given none, as a file.
+/// The configuration of a node without a file.
 pub const EMBEDDED: &str = include_str!("embedded.json");
 
 /// The id of its AMQP transport.
@@ -99,33 +99,33 @@ pub const EMBEDDED_AMQP: &str = "amqp";
 /// The id of its transport for WAMP over TCP.
 pub const EMBEDDED_TCP: &str = "transport1";
 
-/// A file of more bytes is not a configuration.
+/// Maximum size of a configuration file, in bytes.
 const FILE_BYTES_MAX: u64 = 4 << 20;
 
-/// Some hundred thousand principals.
+/// Maximum size of a principals file, in bytes: several hundred thousand principals.
 const PRINCIPALS_BYTES_MAX: u64 = 64 << 20;
 
-/// A file of more bytes holds no secret.
+/// Maximum size of a secret file, in bytes.
 const SECRET_BYTES_MAX: u64 = 64 << 10;
 
-/// A configuration that can be used, and what is odd about it.
+/// A usable configuration with its warnings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Loaded {
     pub config: Config,
     pub warnings: Vec<Problem>,
-    /// Files that a node would read with it, which have not been looked at.
+    /// Files that a node would read with it; none has been read yet.
     pub files: Vec<NamedFiles>,
     /// The text that the places of warnings and files point into.
     pub source: Source,
 }
 
-/// Why there is no configuration.
+/// The reason why a file gives no configuration.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Failure {
     /// The file cannot be read.
     Unreadable { path: PathBuf, error: io::Error },
-    /// The file's name does not say what it is written in.
+    /// The file name names no known format.
     UnknownFormat { path: PathBuf },
     /// The file was read; at least one of the problems is an error.
     Invalid {
@@ -134,7 +134,7 @@ pub enum Failure {
     },
 }
 
-/// Checks `source`. The problems on failure hold the warnings too.
+/// Checks `source`. On failure the problems include the warnings.
 pub fn parse(
     source: &Source,
     format: Format,
@@ -175,7 +175,7 @@ fn parse_with_files(
     Ok((config, files, problems))
 }
 
-/// Reads and checks the file at `path`; its format is told from its name.
+/// Reads and checks the file at `path`. The file name decides the format.
 pub fn load(path: &Path, environment: Environment<'_>) -> Result<Loaded, Failure> {
     let (source, format) = read_source(path)?;
     let directory = path.parent().unwrap_or_else(|| Path::new(""));
@@ -194,7 +194,7 @@ pub fn load(path: &Path, environment: Environment<'_>) -> Result<Loaded, Failure
     }
 }
 
-/// The methods with the principals of their files; a relative path begins at `directory`.
+/// The methods with the principals of their files. A relative path starts at `directory`.
 pub fn read_principals(
     methods: &Methods,
     directory: &Path,
@@ -226,8 +226,8 @@ pub fn read_principals(
     Ok(read)
 }
 
-/// Warnings about roles of principals that stand in files (`read`, where `configured` only names
-/// these) and that are none of `roles`, those of the worker's realms.
+/// Warnings about roles of principals in files that are neither in `roles`, the roles of the worker's realms, nor in
+/// `configured`. `read` holds the principals of the files.
 pub fn unknown_roles(configured: &Methods, read: &Methods, roles: &[String]) -> Vec<String> {
     let known: HashSet<&str> = roles
         .iter()
@@ -249,7 +249,7 @@ pub fn unknown_roles(configured: &Methods, read: &Methods, roles: &[String]) -> 
     unknown.into_iter().map(warning).collect()
 }
 
-/// Puts the principals that a file holds in the place of those that a method has.
+/// Replaces the principals of a method by those of a file.
 fn replace_principals(
     methods: &mut Methods,
     method: Method,
@@ -274,7 +274,7 @@ fn replace_principals(
     }
 }
 
-/// Reads the file at `path` and tells its format from its name.
+/// Reads the file at `path`. The file name decides the format.
 pub fn read_source(path: &Path) -> Result<(Source, Format), Failure> {
     read_source_of(path, FILE_BYTES_MAX)
 }
@@ -297,9 +297,9 @@ fn read_source_of(path: &Path, bytes_max: u64) -> Result<(Source, Format), Failu
 }
 
 impl Config {
-    /// The node without any file: `realm1`, where role `anonymous` may do everything, on
-    /// loopback port 8080 and the Unix socket `crosstie.sock`; AMQP for `guest` on loopback port
-    /// 5672, by the transport [`EMBEDDED_AMQP`].
+    /// The configuration without a file: `realm1`, in which role `anonymous` may do everything, on loopback port 8080
+    /// and the Unix socket `crosstie.sock`; AMQP for `guest` on loopback port 5672, by the transport
+    /// [`EMBEDDED_AMQP`].
     pub fn embedded_default() -> Self {
         let source = Source {
             name: "embedded".into(),
@@ -336,7 +336,7 @@ fn read_secret(path: &Path) -> Result<String, String> {
     }
 }
 
-/// The bytes as text, without a byte order mark; or what of them is text, and where it ends.
+/// The bytes as text, without a byte order mark. The error holds the text up to the first byte that is not UTF-8.
 fn decode(mut bytes: Vec<u8>) -> Result<String, (String, Problem)> {
     const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
     if bytes.starts_with(BYTE_ORDER_MARK) {

@@ -1,8 +1,8 @@
-//! The known name that an unknown one was most likely meant to be.
+//! The known name nearest to an unknown one.
 
 use crate::catalogue::{Kind, Table};
 
-/// Whether it is a map where names of the writer's choice stand for texts.
+/// Whether the kind is a map from free names to texts.
 pub(crate) fn of_texts(kind: &Kind) -> bool {
     matches!(
         kind,
@@ -13,7 +13,7 @@ pub(crate) fn of_texts(kind: &Kind) -> bool {
     )
 }
 
-/// The keys of `table` whose objects take `name`, where it was written one level too high.
+/// The keys of `table` whose objects have `name`: it was written one level too high.
 pub(crate) fn places_below(table: &Table, name: &str) -> Vec<&'static str> {
     fn takes(kind: &Kind, name: &str) -> bool {
         match kind {
@@ -30,8 +30,8 @@ pub(crate) fn places_below(table: &Table, name: &str) -> Vec<&'static str> {
     places.map(|key| key.name).collect()
 }
 
-/// The known name that `name` was most likely meant to be: one that it begins, that begins
-/// it or whose last words it is, or one of which at most a third differs.
+/// The known name nearest to `name`: one that starts with it, that it starts with or whose last words it is, or one
+/// that differs by at most a third.
 pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let plain = |name: &str| name.to_lowercase().replace(['-', ' '], "_");
     let name = plain(name);

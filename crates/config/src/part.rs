@@ -1,9 +1,8 @@
 //! Parts of a configuration that come as values while the node runs, not in a file.
 //!
-//! They are checked by the same tables as a file. Where a file's problems name line and column,
-//! these name the way to the value: `/transport/endpoint/port: …`. A value comes from a program:
-//! `$VARIABLE` in it stands for itself, and what is only odd is not told, for nobody is there to
-//! read warnings.
+//! The tables of a file check them. Problems name the path to the value instead of line and column:
+//! `/transport/endpoint/port: …`. A value comes from a program: `$VARIABLE` in it is ordinary text, and warnings are
+//! dropped, since no operator would read them.
 
 use crate::build::Builder;
 use crate::catalogue::{
@@ -15,7 +14,7 @@ use crate::problem::{Problem, Severity, failed};
 use crate::tree::{self, Format, Node, Span, Value};
 use crate::view::{View, view_of};
 
-/// A worker, as in a file's `workers`; `id` stands before what the value itself says.
+/// A worker, as in a file's `workers`. `id` takes precedence over the value's own.
 pub fn worker_from_json(id: Option<&str>, json: &Json) -> Result<Worker, String> {
     let mut json = json.clone();
     if let (Some(id), Some(object)) = (id, json.as_object_mut()) {
@@ -37,15 +36,14 @@ pub fn realm_from_json(json: &Json) -> Result<Realm, String> {
     })
 }
 
-/// A link, as in a realm's `rlinks`. Whether the realm has its role is not known here.
+/// A link, as in a realm's `rlinks`. The caller checks that the realm has its role.
 pub fn rlink_from_json(id: &str, json: &Json) -> Result<RLink, String> {
     part(json, &Kind::Object(&RLINK), "a link", |builder, view| {
         builder.rlink(view, id.to_owned())
     })
 }
 
-/// A joint, as in a router worker's `joints`. Whether the worker has its realm, role, vhost and user is not known here,
-/// nor whether it leads back to itself by others.
+/// A joint, as in a router worker's `joints`. The caller checks realm, role, vhost, user and cycles.
 pub fn joint_from_json(id: &str, json: &Json) -> Result<Joint, String> {
     part(json, &Kind::Tagged(&JOINT), "a joint", |builder, view| {
         builder.joint(view, id.to_owned())
@@ -59,8 +57,7 @@ pub fn role_from_json(json: &Json) -> Result<Role, String> {
     })
 }
 
-/// A transport, as in a router worker's `transports`. Whether the worker has the realm and role
-/// that it speaks of is not known here.
+/// A transport, as in a router worker's `transports`. The caller checks its realms and roles.
 pub fn transport_from_json(json: &Json) -> Result<Transport, String> {
     part(
         json,
@@ -73,8 +70,7 @@ pub fn transport_from_json(json: &Json) -> Result<Transport, String> {
     )
 }
 
-/// A component, as in a worker's `components`: a router's, or else a container's. Whether a
-/// router has its realm and role is not known here.
+/// A component, as in the `components` of a router or a container. The caller checks a router's realm and role.
 pub fn component_from_json(json: &Json, within_router: bool) -> Result<Component, String> {
     let kind = if within_router {
         &ROUTER_COMPONENT
@@ -87,7 +83,7 @@ pub fn component_from_json(json: &Json, within_router: bool) -> Result<Component
     })
 }
 
-/// Through text, so that a value passes the very same checks as a file.
+/// Goes through text, so that a value passes the same checks as a file.
 fn part<T>(
     json: &Json,
     kind: &Kind,
@@ -130,7 +126,7 @@ fn told(problems: &[Problem], root: Option<&Node>) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The way from `node` to the value or key at `span`, as a JSON pointer (RFC 6901).
+/// The path from `node` to the value or key at `span`, as a JSON pointer (RFC 6901).
 fn way_to(node: &Node, span: Span) -> Option<String> {
     if node.span == span {
         return Some(String::new());

@@ -1,10 +1,10 @@
-//! A file of principals, as the object of the method whose they are: so it passes the same checks.
+//! A file of principals, wrapped as the object of its method, so that it passes the same checks.
 
 use crosstie_auth::wamp::{Method, Methods};
 
 use crate::tree::{Entry, Node, Span, Value};
 
-/// The methods that have principals, with the key under which they stand and that of a file with them.
+/// The methods with principals, with the keys of principals and of a file of principals.
 pub(crate) const KEYS: [(Method, &str, &str); 4] = [
     (Method::Ticket, "principals", "principals_file"),
     (Method::WampCra, "users", "users_file"),
@@ -12,7 +12,7 @@ pub(crate) const KEYS: [(Method, &str, &str); 4] = [
     (Method::Cryptosign, "principals", "principals_file"),
 ];
 
-/// A method's object whose principals are what a file holds.
+/// A method's object with the content of a file as its principals.
 pub(crate) fn wrapped(methods: &Methods, method: Method, file: Node) -> Node {
     let span = file.span;
     let entry = |key: &str, node| Entry {

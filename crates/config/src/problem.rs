@@ -1,4 +1,4 @@
-//! Problems of a configuration: their places, and how they are shown.
+//! Problems of a configuration, with their positions and rendering.
 
 use std::fmt::Write as _;
 
@@ -12,21 +12,21 @@ pub struct Source {
     pub text: String,
 }
 
-/// Whether a configuration can be used all the same.
+/// Whether the configuration remains usable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
     Error,
     Warning,
 }
 
-/// One thing found wrong with a configuration.
+/// One problem of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     pub severity: Severity,
     pub span: Span,
-    /// The thing found and the thing expected, in one sentence.
+    /// The found and the expected value, in one sentence.
     pub message: String,
-    /// Advice on mending it, with the other place that it speaks of, if any.
+    /// Advice, with the other place that it refers to, if any.
     pub notes: Vec<(String, Option<Span>)>,
 }
 
@@ -47,7 +47,7 @@ impl Problem {
         }
     }
 
-    /// All of it in one line, for a log: without the excerpt, and without its severity.
+    /// The problem on one line, for a log, without excerpt and severity.
     pub fn line(&self, source: &Source) -> String {
         let (line, column) = source.position(self.span);
         let notes = self.notes.iter().map(|(note, at)| match at {
@@ -85,8 +85,8 @@ impl Source {
     }
 }
 
-/// Shows `problems` in the order of the file, each with its line and a caret below. Secrets in the lines
-/// are blanked.
+/// Renders `problems` in the order of the file, each with its line and a caret below. Secrets in the lines are
+/// blanked.
 ///
 /// ```text
 /// config.json:12:17: unknown key "relams" in a router worker; did you mean "realms"?
@@ -122,8 +122,7 @@ pub fn render(problems: &[Problem], source: &Source) -> String {
     out
 }
 
-/// The line that `span` begins on, as it is shown, with carets below; of a long line the part around
-/// them.
+/// The first line of `span` as it is shown, with carets below; of a long line, the part around them.
 fn excerpt(out: &mut String, source: &Source, shown: &str, span: Span) {
     const SHOWN_MAX: usize = 120;
     const SHOWN_BEFORE: usize = 50;

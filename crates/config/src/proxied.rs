@@ -1,21 +1,21 @@
-//! Crossbar.io's workers of type `proxy`, put into the words of a node that needs none: their transports become those of
-//! the router worker that they lead to, in the tree, before anything is checked.
+//! Crossbar.io's workers of type `proxy`: their transports move to the router worker that they lead to, in the tree and
+//! before all checks.
 //!
-//! There a realm is one thread's, and processes in front of it take connections off that thread; here a realm is
-//! served on all cores by its router itself. What proxies alone may come by is left out.
+//! In Crossbar.io one thread serves a realm, and proxies take connections off that thread. Here the router serves a
+//! realm on all cores. Transports that only proxies use are dropped.
 
 use crate::problem::Problem;
 use crate::tree::{Entry, Node, Span, Value, quoted};
 
-/// How a router lets proxies in, and nobody else.
+/// The authentication method with which a router admits only proxies.
 const PROXIES_OWN: [&str; 2] = ["anonymous-proxy", "cryptosign-proxy"];
 
-/// Transports that sessions come by.
+/// Types of transports that carry sessions.
 const JOINABLE: [&str; 4] = ["rawsocket", "universal", "web", "websocket"];
 
 const LOOPBACK: [&str; 3] = ["127.0.0.1", "localhost", "::1"];
 
-/// Gives the transports of proxies to routers. A proxy that leads elsewhere is an error.
+/// Moves the transports of proxies to routers. A proxy of another node's router is an error.
 pub(crate) fn give(root: &mut Node, problems: &mut Vec<Problem>) {
     let Some(Value::List(workers)) = value_mut(root, "workers") else {
         return;
@@ -44,7 +44,7 @@ pub(crate) fn give(root: &mut Node, problems: &mut Vec<Problem>) {
     *workers = others;
 }
 
-/// Which of these workers is the router that all of a proxy's routes lead to.
+/// The index of the router that all routes of a proxy lead to.
 fn leads_to(proxy: &Node, workers: &[Node]) -> Result<usize, (Span, String)> {
     let routes = value(proxy, "routes").map_or(&[][..], entries);
     let mut found: Option<usize> = None;
@@ -74,7 +74,7 @@ fn leads_to(proxy: &Node, workers: &[Node]) -> Result<usize, (Span, String)> {
     })
 }
 
-/// The connections of a route: one, or several of which one is taken.
+/// The connections of a route: one, or several alternatives.
 fn names(route: &Node) -> Vec<&str> {
     match &route.value {
         Value::Text(name) => vec![name.as_str()],
@@ -98,7 +98,7 @@ fn router_behind(proxy: &Node, connection: &str, workers: &[Node]) -> Option<usi
     })
 }
 
-/// Whether who connects to the one is at the other.
+/// Whether a connection to one endpoint reaches the other.
 fn is_one_place(connecting: &Node, listening: &Node) -> bool {
     let same = |key| {
         let there = value(connecting, key);
@@ -115,7 +115,7 @@ fn is_one_place(connecting: &Node, listening: &Node) -> bool {
     }
 }
 
-/// Moves a proxy's transports, and where its Python modules are.
+/// Moves a proxy's transports and Python path.
 fn hand_over(mut proxy: Node, router: &mut Node, problems: &mut Vec<Problem>) {
     let at = proxy
         .entry("type")
@@ -172,7 +172,7 @@ fn admits(routes: &[Entry], at: Span) -> Value {
     Value::Object(realms.collect())
 }
 
-/// Takes out what proxies alone come by.
+/// Removes the transports that only proxies use.
 fn close_doors(router: &mut Node, problems: &mut Vec<Problem>) {
     let Some(Value::List(transports)) = value_mut(router, "transports") else {
         return;
@@ -192,12 +192,12 @@ fn close_doors(router: &mut Node, problems: &mut Vec<Problem>) {
             }
             !is_proxies
         });
-        // Nobody else was let in, and without `auth` everybody would be.
+        // Without `auth` the transport would admit every session, where it had admitted only proxies.
         before == methods.len() || !methods.is_empty()
     });
 }
 
-/// Adds what is not there yet: proxies that share a port say the same of it.
+/// Adds missing items only: proxies that share a port repeat each other.
 fn add_new(list: Option<&mut Node>, more: Vec<Node>) {
     let Some(Value::List(list)) = list.map(|list| &mut list.value) else {
         return;
@@ -256,7 +256,7 @@ fn take_items(value: &mut Value, key: &str) -> Option<Vec<Node>> {
     }
 }
 
-/// The entry of an object, made empty where there is none.
+/// The entry of an object, created empty if missing.
 fn made<'n>(node: &'n mut Node, key: &str, at: Span, empty: Value) -> Option<&'n mut Node> {
     let Value::Object(entries) = &mut node.value else {
         return None;

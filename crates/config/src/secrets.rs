@@ -1,13 +1,13 @@
-//! Secrets in a file, which an excerpt or a log must not show.
+//! Blanking of secrets, which an excerpt or a log must not show.
 //!
-//! An excerpt may be of a file that no parser takes, so this looks at the text alone, and rather blanks
-//! too much: after a key that has a secret, whatever can be its value, over as many lines as it has.
+//! An excerpt may come from a file that no parser accepts. So this code reads the text alone and prefers to blank too
+//! much: after the key of a secret, all that can be its value, over all of its lines.
 
 use std::ops::Range;
 
 use crate::near::nearest;
 
-/// The text with a `*` for each character of a secret; lines and columns stay.
+/// The text with a `*` for each character of a secret. Lines and columns do not change.
 pub(crate) fn blanked(text: &str) -> String {
     let mut secrets = secrets(text).into_iter().peekable();
     let mut shown = String::with_capacity(text.len());
@@ -22,7 +22,7 @@ pub(crate) fn blanked(text: &str) -> String {
     shown
 }
 
-/// Whether what a key of this name holds is nobody's business.
+/// Whether a key of this name holds a secret.
 pub(crate) fn is_secret(key: &str) -> bool {
     const WORDS: &[&str] = &[
         "password",
@@ -53,7 +53,7 @@ pub(crate) fn is_secret(key: &str) -> bool {
         return false;
     }
     WORDS.iter().any(|word| key.contains(word))
-        // A slip of the finger is among what is complained of.
+        // Misspelt keys count too: an unknown key is shown in an excerpt.
         || nearest(&key, ["password", "password_hash", "secret"].into_iter()).is_some()
 }
 
@@ -109,7 +109,7 @@ fn password_of_url(text: &str, at: usize) -> Option<Range<usize>> {
     let end = text[at..]
         .find(is_outside)
         .map_or(text.len(), |after| at + after);
-    // One that is written wrongly may have the sign in it.
+    // A password that is not encoded may contain an `@`.
     let at = text[..end].rfind('@')?;
     let user = start + text[start..at].rfind("://")? + "://".len();
     let password = user + text[user..at].find(':')? + 1;
@@ -132,19 +132,19 @@ impl Value<'_> {
             return None;
         }
         let start = self.start(colon_end);
-        // The name of a way to prove who one is, with its users, and not itself a secret.
+        // The name of an authentication method, whose value is its users and not a secret.
         let first = self.text[start..].chars().next()?;
         let is_section = name.eq_ignore_ascii_case("ticket");
         if is_section && (first == '{' || self.is_block_mapping(colon_end)) {
             return None;
         }
         let end = self.end(start, first);
-        // Where a private key is kept is not what it is.
+        // The path of a private key is not secret.
         let is_path = is_key && self.text[start..end].contains('.');
         (!is_path).then_some(start..end)
     }
 
-    /// Past blanks, and past what YAML may say of a value before it.
+    /// The position behind blanks and behind YAML's tags and anchors.
     fn start(&self, from: usize) -> usize {
         let mut start = from;
         loop {
@@ -171,8 +171,8 @@ impl Value<'_> {
         }
     }
 
-    /// Of YAML's scalars without quotes, block scalars and lists: all lines that are further in than
-    /// the key, or items beside it.
+    /// The end of a YAML scalar without quotes, a block scalar or a list: all lines indented deeper than the key, or
+    /// items beside it.
     fn end_of_block(&self, start: usize) -> usize {
         let column = self.column();
         let mut end = start;
@@ -200,7 +200,7 @@ impl Value<'_> {
         self.is_json || self.line_before().contains(['{', '['])
     }
 
-    /// How far in the key stands.
+    /// The indentation of the key.
     fn column(&self) -> usize {
         self.line_before().trim_end_matches(['"', '\'']).len()
     }
@@ -211,7 +211,7 @@ impl Value<'_> {
     }
 }
 
-/// The byte after the quotation that begins at `start`; the text's end where it is not closed.
+/// The byte after the quotation that begins at `start`, or the end of the text.
 fn end_of_quoted(text: &str, start: usize) -> usize {
     let mut characters = text[start..].char_indices();
     let Some((_, quote)) = characters.next() else {
@@ -233,7 +233,7 @@ fn end_of_quoted(text: &str, start: usize) -> usize {
     text.len()
 }
 
-/// The byte after the brackets that begin at `start`; the text's end where they are not closed.
+/// The byte after the brackets that begin at `start`, or the end of the text.
 fn end_of_brackets(text: &str, start: usize) -> usize {
     let (mut at, mut depth) = (start, 0_usize);
     while let Some(character) = text[at..].chars().next() {
@@ -258,7 +258,7 @@ fn end_of_brackets(text: &str, start: usize) -> usize {
 mod tests {
     use super::*;
 
-    /// Each secret in the texts is `hunter2`, or has it in it; what is to be seen is `seen`.
+    /// Each secret in the texts contains `hunter2`; visible values are `seen`.
     #[test]
     fn no_secret_is_shown() {
         for text in [

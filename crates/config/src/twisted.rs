@@ -1,10 +1,9 @@
-//! Endpoints that are described by a string of Twisted's (`tcp:8080:interface=127.0.0.1`), as endpoints that
-//! are described by keys.
+//! Endpoints described by a Twisted string (`tcp:8080:interface=127.0.0.1`), converted to endpoints with keys.
 
 use crate::problem::Problem;
 use crate::tree::{Entry, Node, Span, Value, quoted};
 
-/// Replaces every endpoint whose string says what an endpoint by keys can say; others stay, and are refused.
+/// Replaces every endpoint whose string has an equivalent with keys. The checks refuse the others.
 pub(crate) fn replace(node: &mut Node, problems: &mut Vec<Problem>) {
     match &mut node.value {
         Value::List(items) => items.iter_mut().for_each(|item| replace(item, problems)),
@@ -113,7 +112,7 @@ fn client(said: &Description) -> Option<Keys> {
     Some(keys)
 }
 
-/// A string's parts: what stands between colons, a backslash making a colon part of it.
+/// The parts of a string between colons. A backslash makes a colon part of the text.
 struct Description {
     kind: String,
     placed: Vec<String>,
@@ -161,7 +160,7 @@ impl Description {
         found.map(|(_, value)| value.as_str())
     }
 
-    /// An argument by its name, or else by its place.
+    /// An argument by name, or else by position.
     fn at(&self, place: usize, name: &str) -> Option<&str> {
         let placed = self.placed.get(place).map(String::as_str);
         self.named(name).or(placed)

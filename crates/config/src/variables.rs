@@ -1,10 +1,10 @@
-//! Values from outside a configuration: environment variables and files of secrets, as a text names them.
+//! Values from outside a configuration: environment variables and files of secrets.
 
 use crate::Environment;
 use crate::catalogue::Kind;
 use crate::tree::{Node, Value};
 
-/// The file that `{file: PATH}` names, where a secret may stand in one.
+/// The file that `{file: PATH}` names, for a key that accepts a secret in a file.
 pub(crate) fn file_of_secret(node: &Node, kind: &Kind) -> Option<String> {
     let Kind::Either(Kind::Text(_), Kind::Object(_)) = kind else {
         return None;
@@ -35,7 +35,7 @@ pub(crate) fn variable(node: &Node) -> Option<&str> {
     (fits && !name.is_empty()).then_some(name)
 }
 
-/// A text with the values of the variables in it, or the variable that is not set. A `$` without a name behind it stays.
+/// A text with its variables replaced, or the variable that is not set. A `$` without a name remains.
 pub(crate) fn expanded(text: &str, environment: Environment<'_>) -> Result<String, String> {
     let mut out = String::new();
     let mut rest = text;

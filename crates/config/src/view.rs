@@ -1,14 +1,13 @@
-//! A checked object, read by key, with the tables' defaults for what is not given.
+//! A checked object, read by key, with the tables' defaults for missing keys.
 //!
-//! The tree has been checked against the tables before, so that a value has the kind its key
-//! says. A key that the table does not have is our own mistake, and every key is read in the
-//! tests.
+//! The tree has passed the tables' checks, so that each value has the kind of its key. A key that the table does not
+//! have is a mistake in this crate; the tests read every key.
 
 use crate::catalogue::{Fallback, Key, Kind, Table};
 use crate::model::Json;
 use crate::tree::{Entry, Node, Span, Value};
 
-/// An object of the tree, or the empty one that stands for an object that is not given.
+/// An object of the tree, or an empty one in place of a missing object.
 #[derive(Clone, Copy)]
 pub(crate) struct View<'a> {
     pub(crate) span: Span,
@@ -29,7 +28,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Of an object that is not given.
+    /// The view of a missing object.
     pub(crate) fn empty(table: &'static Table) -> Self {
         Self {
             span: Span::default(),
@@ -48,7 +47,7 @@ impl<'a> View<'a> {
         Some(&entry.node)
     }
 
-    /// Every key that is given and has an effect, with where it stands.
+    /// Every given key that has an effect, with its position.
     pub(crate) fn keys(&self) -> impl Iterator<Item = (&'a str, Span)> + use<'a> {
         let (entries, table) = (self.entries, self.table);
         let is_inert = |name: &str| table.key(name).is_some_and(|key| key.inert.is_some());
@@ -67,13 +66,12 @@ impl<'a> View<'a> {
         self.entries.is_empty()
     }
 
-    /// The whole object as it is given, for somebody else to read: without the keys that have no
-    /// effect, or only one value that works.
+    /// The object as given, without the keys that have no effect or only one valid value.
     pub(crate) fn to_json(self) -> Json {
         effective(self.entries, self.table)
     }
 
-    /// Where the value stands, or else the object.
+    /// The position of the value, or else of the object.
     pub(crate) fn span_of(&self, name: &str) -> Span {
         self.given(name).map_or(self.span, |node| node.span)
     }
@@ -123,7 +121,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The items of a list of texts.
+    /// The integers of a list.
     pub(crate) fn integers(&self, name: &str) -> impl Iterator<Item = i64> + use<'a> {
         self.items(name)
             .iter()
@@ -142,7 +140,7 @@ impl<'a> View<'a> {
             })
     }
 
-    /// Anything, in JSON; null where nothing is given.
+    /// Any value as JSON; null if missing.
     pub(crate) fn json(&self, name: &str) -> Json {
         self.given(name).map_or(Json::Null, Node::to_json)
     }
@@ -167,7 +165,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The object, or one without any keys, whose defaults then count.
+    /// The object, or an empty one with the defaults.
     pub(crate) fn section(&self, name: &str) -> Self {
         let empty = match self.table.key(name).map(|key| key.kind) {
             Some(Kind::Object(table)) => table,

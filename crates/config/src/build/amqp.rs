@@ -1,4 +1,4 @@
-//! AMQP: users and their passwords, vhosts and who may do what there, stores that nobody shares.
+//! AMQP: users with passwords, vhosts with permissions, and stores that no two workers share.
 
 use crosstie_auth::{PasswordHash, Permissions};
 
@@ -16,14 +16,14 @@ use crate::problem::Problem;
 use crate::tree::{Span, quoted};
 use crate::view::View;
 
-/// A file that a worker writes to, and where the configuration says so.
+/// A file that a worker writes to, with the position of its key.
 pub(super) struct StoreFile {
     path: String,
     span: Span,
 }
 
 impl Builder<'_> {
-    /// The broker behind the worker's AMQP transports; nothing where it has neither those nor the key.
+    /// The broker behind the worker's AMQP transports; `None` without such a transport and without the key.
     pub(super) fn amqp(&mut self, worker: View<'_>, transports: &[Transport]) -> Option<Amqp> {
         let speaks = |transport: &Transport| matches!(transport.kind, TransportKind::Amqp(_));
         let is_spoken = transports.iter().any(speaks);
@@ -88,8 +88,7 @@ impl Builder<'_> {
         } else if mechanisms.contains(&AmqpMechanism::External) && !asks_for_certificates {
             let message = "\"EXTERNAL\" needs \"ca_certificates\" in the endpoint's \"tls\": \
                            without them no client shows a certificate";
-            let at = transport.span_of("mechanisms");
-            self.problems.push(Problem::error(at, message.into()));
+            self.error(transport, "mechanisms", message);
         }
         AmqpTransport {
             mechanisms,
@@ -97,7 +96,7 @@ impl Builder<'_> {
         }
     }
 
-    /// A store is one worker's, or one realm's.
+    /// Reserves a store for one worker or one realm.
     pub(super) fn take_store(&mut self, path: &str, at: Span) {
         if self.disabled {
             return;
@@ -142,14 +141,12 @@ impl Builder<'_> {
         if hash.is_none() && user.given("hashing_algorithm").is_some() {
             let message =
                 "\"hashing_algorithm\" says how \"password_hash\" was made, and there is none";
-            let at = user.span_of("hashing_algorithm");
-            self.problems.push(Problem::warning(at, message.into()));
+            self.warn(user, "hashing_algorithm", message);
         }
         match (password, hash) {
             (Some(_), Some(_)) => {
                 let message = "a user has a \"password\" or a \"password_hash\", not both";
-                let at = user.span_of("password_hash");
-                self.problems.push(Problem::error(at, message.into()));
+                self.error(user, "password_hash", message);
                 None
             }
             (Some(password), None) => Some(defaults::hash(name, password)),
@@ -199,13 +196,12 @@ impl Builder<'_> {
             ..
         } = &read_permission;
         if let Err(error) = Permissions::parse(configure, write, read) {
-            let at = permission.span_of(&error.access.to_string());
-            self.problems.push(Problem::error(at, error.to_string()));
+            self.error(permission, &error.access.to_string(), error.to_string());
         }
         read_permission
     }
 
-    /// Permissions of users that are not there. With definitions to come nothing is known yet.
+    /// Reports permissions of missing users. With definitions the users are not known yet.
     fn check_permitted(&mut self, object: View<'_>, amqp: &Amqp) {
         for permission in object
             .objects("vhosts")
@@ -226,7 +222,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Users that cannot log in and that no joint uses.
+    /// Warns of users that cannot log in and that no joint uses.
     fn check_logins(
         &mut self,
         object: View<'_>,

@@ -1,4 +1,4 @@
-//! How sessions say who they are.
+//! Authentication of sessions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::tree::{Span, quoted};
 use crate::view::View;
 
 impl Builder<'_> {
-    /// The methods of something that is spoken, in a worker with these realms, if that is known.
+    /// The authentication methods of a listener, in a worker with these realms, if they are known.
     pub(super) fn auth(&mut self, object: View<'_>, realms: Option<&[Realm]>) -> Methods {
         let auth = object.section("auth");
         let anonymous = auth
@@ -71,8 +71,7 @@ impl Builder<'_> {
                 (None, Some(hash)) => match TicketHash::parse(hash) {
                     Ok(hash) => principals.insert_hash(authid, hash, role),
                     Err(e) => {
-                        let at = principal.span_of("ticket_hash");
-                        self.problems.push(Problem::error(at, e.to_string()));
+                        self.error(principal, "ticket_hash", e.to_string());
                     }
                 },
                 _ => {
@@ -153,7 +152,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Where nobody can be asked nobody comes in.
+    /// Checks the authenticator's realm: without the realm no session could log in.
     fn check_authenticators(&mut self, methods: &Methods, auth: View<'_>, realms: &[Realm]) {
         // A method that has two names is configured by the first.
         let names = Method::ALL.map(Method::name).into_iter();
@@ -166,8 +165,7 @@ impl Builder<'_> {
                 && realms.iter().all(|realm| realm.name != name)
             {
                 let message = format!("this router worker has no realm {}", quoted(name));
-                let at = view.span_of("authenticator-realm");
-                self.problems.push(Problem::error(at, message));
+                self.error(view, "authenticator-realm", message);
                 continue;
             }
             let role = view.text("authenticator-role").unwrap_or_default();
@@ -176,8 +174,7 @@ impl Builder<'_> {
                     "no realm in which it could be asked has the role {}: everybody will be refused",
                     quoted(role)
                 );
-                let at = view.span_of("authenticator-role");
-                self.problems.push(Problem::warning(at, message));
+                self.warn(view, "authenticator-role", message);
             }
         }
         for authenticator in methods.authenticators() {
@@ -208,8 +205,8 @@ impl Builder<'_> {
         }
     }
 
-    /// A role that no realm has keeps out whoever has it. Crossbar.io takes such a file, and a realm
-    /// may be meant for another transport, so only a realm that is named must be there.
+    /// Warns of roles that no realm has: their principals cannot join. Crossbar.io accepts such a file, and a realm
+    /// may be meant for another transport, so only a named realm must exist.
     fn check_roles(&mut self, methods: &Methods, auth: View<'_>, at: Span, realms: &[Realm]) {
         if let Some(Anonymous::Static { role, realm, .. }) = &methods.anonymous {
             let at = auth.object("anonymous").map_or(at, |a| a.span);
@@ -241,15 +238,14 @@ impl Builder<'_> {
                     "no realm that can be joined here has the role {}: whoever gets it will be refused",
                     quoted(role)
                 );
-                let at = auth.span_of(method);
-                self.problems.push(Problem::warning(at, message));
+                self.warn(auth, method, message);
             }
         }
     }
 }
 
 impl Builder<'_> {
-    /// Who is asked about the clients of a method, where its own section does not say who there is.
+    /// The authenticator of a method without principals of its own.
     pub(super) fn asked(&mut self, method: View<'_>) -> Option<Authenticator> {
         match method.text("type") {
             Some("dynamic") => Some(Authenticator {
@@ -285,7 +281,7 @@ fn anonymous(anonymous: View<'_>) -> Anonymous {
     }
 }
 
-/// What holds where nothing is said.
+/// Authentication of a listener without `auth`.
 fn standard() -> Anonymous {
     Anonymous::Static {
         role: "anonymous".into(),
@@ -298,7 +294,7 @@ pub(super) fn shared(object: View<'_>, key: &str) -> Option<Arc<str>> {
     object.text(key).map(Into::into)
 }
 
-/// Whether a realm has the role, of those of one name or of all.
+/// Whether a realm of that name, or any realm, has the role.
 fn is_somewhere(role: &str, realm: Option<&str>, realms: &[Realm]) -> bool {
     if role == Role::TRUSTED {
         return true;

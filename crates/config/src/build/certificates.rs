@@ -1,4 +1,4 @@
-//! Principals that are known by their certificates.
+//! Principals identified by certificates.
 
 use std::sync::Arc;
 
@@ -67,8 +67,7 @@ impl Builder<'_> {
                 2 * BYTES,
                 quoted(text)
             );
-            let at = principal.span_of(key);
-            self.problems.push(Problem::error(at, message));
+            self.error(principal, key, message);
         }
         bytes
     }

@@ -2,7 +2,6 @@
 
 use super::{Builder, Names};
 use crate::model::{Component, ComponentKind, Realm};
-use crate::problem::Problem;
 use crate::tree::quoted;
 use crate::view::View;
 
@@ -60,7 +59,7 @@ impl Builder<'_> {
         }
     }
 
-    /// A certificate without its key, or the other way round, proves nothing.
+    /// Reports a certificate without its key, and a key without its certificate.
     fn check_tls(&mut self, object: View<'_>) {
         if !object.has("transport") {
             return;
@@ -74,8 +73,7 @@ impl Builder<'_> {
         for (one, other) in [("certificate", "key"), ("key", "certificate")] {
             if tls.given(one).is_some() && tls.given(other).is_none() {
                 let message = format!("\"{one}\" in a component's TLS needs \"{other}\" beside it");
-                let at = tls.span_of(one);
-                self.problems.push(Problem::error(at, message));
+                self.error(tls, one, message);
             }
         }
     }
@@ -83,8 +81,7 @@ impl Builder<'_> {
     fn check_callbacks(&mut self, object: View<'_>) {
         if object.section("callbacks").is_empty() {
             let message = "the function component has no callbacks: it does nothing";
-            let at = object.span_of("callbacks");
-            self.problems.push(Problem::warning(at, message.into()));
+            self.warn(object, "callbacks", message);
         }
     }
 
@@ -104,7 +101,6 @@ impl Builder<'_> {
             }
             Some(_) => return,
         };
-        let at = object.span_of(key);
-        self.problems.push(Problem::error(at, message));
+        self.error(object, key, message);
     }
 }

@@ -16,8 +16,7 @@ impl Builder<'_> {
         let Some(cookie) = websocket.object("cookie") else {
             if auth.given("cookie").is_some() {
                 let message = "nobody comes in by a cookie without \"cookie\" beside \"auth\"";
-                let at = auth.span_of("cookie");
-                self.problems.push(Problem::warning(at, message.into()));
+                self.warn(auth, "cookie", message);
             }
             return None;
         };
@@ -33,8 +32,7 @@ impl Builder<'_> {
             let message = format!(
                 "a cookie of {characters} characters can be guessed: expected {CHARACTERS_ENOUGH} or more"
             );
-            let at = given.span_of("length");
-            self.problems.push(Problem::warning(at, message));
+            self.warn(given, "length", message);
         }
         let store = given.object("store");
         let store = store.map_or(CookieStore::Memory, |store| self.cookie_store(store));

@@ -1,4 +1,4 @@
-//! Principals that are known by their keys.
+//! Principals identified by keys.
 
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ impl Builder<'_> {
         keys
     }
 
-    /// Whoever is led to a realm must find it there.
+    /// Checks that the worker has the realms of principals.
     pub(super) fn check_realms(&mut self, method: View<'_>, realms: &[Realm]) {
         if method.text("type") != Some("static") {
             return;
@@ -60,8 +60,7 @@ impl Builder<'_> {
                 && realms.iter().all(|realm| realm.name != name)
             {
                 let message = format!("this router worker has no realm {}", quoted(name));
-                let at = principal.span_of("realm");
-                self.problems.push(Problem::error(at, message));
+                self.error(principal, "realm", message);
             }
         }
     }

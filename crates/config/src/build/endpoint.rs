@@ -1,4 +1,4 @@
-//! Where listeners listen, and whether two of them would collide.
+//! Addresses of listeners, and collisions between them.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -10,7 +10,7 @@ use crate::problem::Problem;
 use crate::tree::Span;
 use crate::view::View;
 
-/// An address that is taken, and where the file says so.
+/// An address in use, with its position in the file.
 pub(super) struct Listener {
     endpoint: Endpoint,
     span: Span,
@@ -52,8 +52,7 @@ impl Builder<'_> {
             && tls.given("ca_certificates").is_none()
         {
             let message = "\"client_certificate\" has no effect without \"ca_certificates\"";
-            let at = tls.span_of("client_certificate");
-            self.problems.push(Problem::warning(at, message.into()));
+            self.warn(tls, "client_certificate", message);
         }
         if let Endpoint::Tcp(TcpEndpoint { tls: Some(tls), .. }) = &endpoint
             && let Some(given) = view.given("tls")
@@ -80,7 +79,7 @@ impl Builder<'_> {
         endpoint
     }
 
-    /// The port, or the first and the last of those that it may be.
+    /// The port, or the first and the last of a range.
     fn ports(&mut self, endpoint: View<'_>) -> (u16, Option<u16>) {
         let (port, range) = (endpoint.given("port"), endpoint.given("portrange"));
         let problem = match (port, range) {
@@ -126,8 +125,7 @@ impl Builder<'_> {
         };
         if version.is_some_and(|version| (version == 6) != interface.is_ipv6()) {
             let message = format!("{interface} is not an address of the \"version\" given");
-            let at = endpoint.span_of("interface");
-            self.problems.push(Problem::error(at, message));
+            self.error(endpoint, "interface", message);
         }
         interface
     }
@@ -140,7 +138,7 @@ fn collide(one: &Endpoint, other: &Endpoint) -> bool {
         (Endpoint::Tcp(one), Endpoint::Tcp(other)) => {
             let any = one.interface.is_unspecified() || other.interface.is_unspecified();
             let family = one.interface.is_ipv4() == other.interface.is_ipv4();
-            // One of several ports that is taken is passed over.
+            // A range skips ports that are in use.
             let is_either_range = one.port_last.is_some() || other.port_last.is_some();
             one.port != 0
                 && !is_either_range

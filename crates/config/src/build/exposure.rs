@@ -1,4 +1,4 @@
-//! Listeners that others than this machine reach, and that ask nobody who he is.
+//! Warnings about listeners that other machines reach without authentication.
 
 use crosstie_auth::wamp::{Anonymous, Methods};
 
@@ -9,8 +9,8 @@ use crate::tree::quoted;
 use crate::view::View;
 
 impl Builder<'_> {
-    /// Warns of the transports of a worker at which anybody from anywhere has rights. Such a file may be
-    /// right (on a network of its own, behind a proxy), and it may be an example that was kept.
+    /// Warns of a worker's transports that give rights to every client from anywhere. Such a file may be right (on a
+    /// private network, behind a proxy), or an example that was kept.
     pub(super) fn check_exposure(
         &mut self,
         worker: View<'_>,
@@ -29,7 +29,7 @@ impl Builder<'_> {
     }
 }
 
-/// The sentence about a listener where everybody gets rights.
+/// The warning about a listener that gives rights to every client.
 fn everybody(endpoint: &Endpoint, (realm, role): &(String, String)) -> String {
     let place = match endpoint {
         Endpoint::Tcp(tcp) => match tcp.port_last {
@@ -47,7 +47,7 @@ fn everybody(endpoint: &Endpoint, (realm, role): &(String, String)) -> String {
     )
 }
 
-/// The realm, and the role with rights in it, that anybody gets who reaches the transport from elsewhere.
+/// The realm, and the role with rights in it, of an unauthenticated client from another machine.
 fn open_to_all(transport: &Transport, realms: &[Realm]) -> Option<(String, String)> {
     if !is_reached_from_elsewhere(&transport.endpoint) {
         return None;
@@ -68,7 +68,7 @@ fn open_to_all(transport: &Transport, realms: &[Realm]) -> Option<(String, Strin
     all.find_map(|auth| of_auth(auth, realms))
 }
 
-/// A listener that insists on certificates is not reached without one.
+/// A listener that requires certificates rejects clients without one.
 fn is_reached_from_elsewhere(endpoint: &Endpoint) -> bool {
     let Endpoint::Tcp(tcp) = endpoint else {
         return false;
@@ -101,8 +101,7 @@ fn of_auth(auth: &Methods, realms: &[Realm]) -> Option<(String, String)> {
     })
 }
 
-/// AMQP's listeners for a user whose password is the user's name, `guest` being the one that everybody
-/// tries first.
+/// Warns of AMQP listeners for a user whose password equals the name, such as `guest`, which attackers try first.
 fn easily_guessed(transport: &Transport, amqp: Option<&Amqp>) -> Option<String> {
     if !matches!(transport.kind, TransportKind::Amqp(_))
         || !is_reached_from_elsewhere(&transport.endpoint)

@@ -12,8 +12,7 @@ impl Builder<'_> {
         let is_strict = fabric.text("single") == Some("strict");
         if !is_strict && fabric.given("single_replicas").is_some() {
             let why = "\"single_replicas\" has no effect without \"single\": \"strict\"";
-            let at = fabric.span_of("single_replicas");
-            self.problems.push(Problem::warning(at, why.to_owned()));
+            self.warn(fabric, "single_replicas", why);
         }
         Fabric {
             urls,
@@ -31,7 +30,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Where servers are, the file of credentials, and those of certificates.
+    /// The servers' addresses, the file of credentials, and those of certificates.
     pub(super) fn nats(&mut self, nats: View<'_>) -> (Vec<NatsUrl>, Option<String>, Vec<String>) {
         let mut urls = Vec::new();
         for item in nats.items("urls") {

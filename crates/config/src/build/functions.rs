@@ -1,28 +1,26 @@
-//! Authenticators that are functions: components beside their router, in a realm of its own that no
-//! configuration speaks of, so that nobody else can call them.
+//! Authenticators that are Python functions. They run as components beside their router, in a realm that no
+//! configuration can name, so that only the router calls them.
 
 use serde_json::{Map, json};
 
 use super::{Builder, Names};
 use crate::catalogue;
 use crate::model::{Component, ComponentKind, Json, Realm, Role};
-use crate::problem::Problem;
 use crate::view::View;
 
-/// Where they are registered.
+/// The realm that they are registered in.
 pub(super) const REALM: &str = "crosstie.authenticators";
 
 /// The class that hosts one, in the project's own Python package.
 const CLASSNAME: &str = "crosstie.container.authenticator.FunctionAuthenticator";
 
 impl Builder<'_> {
-    /// Has a function hosted; returns the procedure that it will be.
+    /// Adds a function to those hosted; returns its procedure.
     pub(super) fn host_function(&mut self, method: View<'_>) -> String {
         let Some(functions) = &mut self.functions else {
             let message = "a function is hosted for transports of the configuration only: one that is \
                            started later has a procedure (type \"dynamic\")";
-            let at = method.span_of("type");
-            self.problems.push(Problem::error(at, message.into()));
+            self.error(method, "type", message);
             return String::new();
         };
         let procedure = format!("crosstie.authenticator.function{}", functions.len() + 1);
@@ -38,7 +36,7 @@ impl Builder<'_> {
         procedure
     }
 
-    /// The components that the functions of a router worker are, and the realm for them.
+    /// Adds the components for a router worker's functions, and their realm.
     pub(super) fn hosted(
         &mut self,
         worker: View<'_>,

@@ -1,4 +1,4 @@
-//! Joints of WAMP and AMQP: what they need of their worker, and that none leads back to itself.
+//! Joints between WAMP and AMQP, and checks of their realms, vhosts and cycles.
 
 use crosstie_joints::{Exception, Exceptions, Template};
 use crosstie_wamp::MatchPolicy;
@@ -73,12 +73,11 @@ impl Builder<'_> {
         if is_fanout && !is_cast {
             let message = "\"fanout\" needs the \"mode\" \"cast\": nobody could say which server's answer is the \
                            one";
-            self.error(object, "fanout", message.to_owned());
+            self.error(object, "fanout", message);
         }
         if is_fanout && object.given("server").is_some() {
             let message = "\"server\" has no effect with \"fanout\"";
-            let at = object.span_of("server");
-            self.problems.push(Problem::warning(at, message.into()));
+            self.warn(object, "server", message);
         }
         ProcedureToTarget {
             method,
@@ -164,9 +163,9 @@ impl Builder<'_> {
         let Some(amqp) = amqp else {
             let message = "this router worker has no AMQP: a joint needs a transport of the type \"amqp\", or the \
                            key \"amqp\"";
-            return self.error(object, "type", message.to_owned());
+            return self.error(object, "type", message);
         };
-        // What definitions bring shows at the start.
+        // The users and vhosts of definitions are known only at the start.
         if amqp.definitions.is_some() {
             return;
         }
@@ -195,16 +194,11 @@ impl Builder<'_> {
         }
     }
 
-    /// What one joint puts in another one may take out, and so on, until it comes back.
+    /// Reports cycles of joints, in which a message would return to its origin.
     fn check_circles(&mut self, joints: &[Joint], spans: &[Span]) {
         if let Some((first, message)) = circle(joints) {
             self.problems.push(Problem::error(spans[first], message));
         }
-    }
-
-    fn error(&mut self, object: View<'_>, name: &str, message: String) {
-        let at = object.span_of(name);
-        self.problems.push(Problem::error(at, message));
     }
 }
 
@@ -237,7 +231,7 @@ fn context(object: View<'_>) -> Vec<(String, crate::model::Json)> {
     fields.into_iter().flatten().collect()
 }
 
-/// A template of ours.
+/// A built-in template.
 fn standard(text: &str) -> Template {
     let known = ["procedure", "rest", "last", "topic"];
     Template::parse(text, &known).unwrap_or_default()

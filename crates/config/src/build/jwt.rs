@@ -1,4 +1,4 @@
-//! Whose tokens let sessions in.
+//! Authentication by JSON Web Tokens.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::tree::quoted;
 use crate::view::View;
 
 impl Builder<'_> {
-    /// The keys are read with the file that has them.
+    /// The keys are read later, with their file.
     pub(super) fn jwt(&mut self, jwt: View<'_>) -> Jwt {
         let named = jwt.texts("algorithms").filter_map(Algorithm::parse);
         let mut algorithms: Vec<_> = named.collect();
@@ -48,7 +48,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Where the keys are fetched, if they are not read from a file.
+    /// The URL of the keys, if they do not come from a file.
     fn keys_url(&mut self, jwt: View<'_>) -> Option<KeysUrl> {
         const OF_A_URL: [&str; 5] = [
             "jwks_ca_certificates",
@@ -70,8 +70,7 @@ impl Builder<'_> {
         if url.starts_with("http://") {
             let message = "whoever is between this node and the keys' server can make tokens of their own: https:// \
                            is meant for that";
-            let at = jwt.span_of("jwks_url");
-            self.problems.push(Problem::warning(at, message.to_owned()));
+            self.warn(jwt, "jwks_url", message);
         }
         let (min, max) = (
             seconds(jwt, "jwks_refresh_s_min"),
@@ -79,8 +78,7 @@ impl Builder<'_> {
         );
         if min > max {
             let message = "\"jwks_refresh_s_min\" must not be more than \"jwks_refresh_s_max\"";
-            let at = jwt.span_of("jwks_refresh_s_min");
-            self.problems.push(Problem::error(at, message.to_owned()));
+            self.error(jwt, "jwks_refresh_s_min", message);
         }
         let certificates = jwt.texts("jwks_ca_certificates").map(str::to_owned);
         Some(KeysUrl {

@@ -1,5 +1,5 @@
-//! The checked tree into the model, and what only the whole can tell: names given twice,
-//! roles that nobody defined, listeners that would collide.
+//! Builds the model from the checked tree, and checks relations: duplicate names, undefined roles, colliding
+//! listeners.
 
 mod amqp;
 mod auth;
@@ -38,8 +38,8 @@ use crate::view::View;
 pub(crate) use amqp::standard as standard_amqp;
 use names::Names;
 
-/// Builds the model. It is whole even where a problem is found, but of use only without errors.
-/// `secrets` are the variables that its secrets came from.
+/// Builds the model. The model is complete despite problems, but usable only without errors. `secrets` are the
+/// variables that secrets come from.
 pub(crate) fn build(
     file: View<'_>,
     secrets: BTreeSet<String>,
@@ -55,7 +55,7 @@ pub(crate) fn build(
 pub(crate) struct Builder<'a> {
     problems: &'a mut Vec<Problem>,
     workers: Names,
-    /// Of the worker that is being built.
+    /// Link ids of the current worker.
     rlink_ids: Names,
     listeners: Vec<endpoint::Listener>,
     stores: Vec<amqp::StoreFile>,
@@ -63,11 +63,10 @@ pub(crate) struct Builder<'a> {
     files: Vec<NamedFiles>,
     /// The environment variables that secrets of the file came from.
     secrets: BTreeSet<String>,
-    /// The worker that is being built will not be started, and takes no address.
+    /// The current worker is disabled and reserves no address.
     disabled: bool,
     queue_bytes_max: usize,
-    /// What the authenticators of a router worker that are functions are told; nothing where no worker is
-    /// being built.
+    /// Configurations of the current router worker's authenticator functions; `None` outside a worker.
     functions: Option<Vec<Json>>,
 }
 
@@ -109,14 +108,24 @@ impl<'a> Builder<'a> {
             secret_variables: self.secrets.clone(),
         };
         if config.workers.is_empty() {
-            let message = "there is no worker to start".into();
-            let at = file.span_of("workers");
-            self.problems.push(Problem::warning(at, message));
+            let message = "there is no worker to start";
+            self.warn(file, "workers", message);
         }
         config
     }
 
-    /// Files that the node will read, unless what they are for is not started.
+    /// Reports an error at the value of `key`, or else at the object.
+    fn error(&mut self, object: View<'_>, key: &str, message: impl Into<String>) {
+        let at = object.span_of(key);
+        self.problems.push(Problem::error(at, message.into()));
+    }
+
+    fn warn(&mut self, object: View<'_>, key: &str, message: impl Into<String>) {
+        let at = object.span_of(key);
+        self.problems.push(Problem::warning(at, message.into()));
+    }
+
+    /// Adds files that the node will read, unless the worker is disabled.
     fn names(&mut self, span: Span, files: Files) {
         if !self.disabled {
             self.files.push(NamedFiles { span, files });

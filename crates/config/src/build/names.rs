@@ -1,4 +1,4 @@
-//! Names that may be given once each, and ids for what has none.
+//! Unique names, and generated ids.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,13 +6,13 @@ use crate::problem::Problem;
 use crate::tree::{Span, quoted};
 use crate::view::View;
 
-/// Ids and names, of which each can be given once.
+/// A set of unique ids or names.
 pub(super) struct Names {
     what: &'static str,
-    /// The beginning of ids that nobody gave.
+    /// The prefix of generated ids.
     prefix: &'static str,
     taken: HashMap<String, Span>,
-    /// Those that the file gives, wherever: no made id may be one of them.
+    /// All ids in the file; generated ids avoid them.
     given: HashSet<String>,
     count: usize,
 }
@@ -28,14 +28,14 @@ impl Names {
         }
     }
 
-    /// For these objects, whose own ids are not made up for others.
+    /// A set for these objects; generated ids avoid the ids of all of them.
     pub(super) fn of<'v>(mut self, objects: impl Iterator<Item = View<'v>>) -> Self {
         let ids = objects.filter_map(|object| object.text("id").map(str::to_owned));
         self.given = ids.collect();
         self
     }
 
-    /// The object's own id, or else one made from its place in the file.
+    /// The object's own id, or else one made from its position in the file.
     pub(super) fn id(&mut self, object: View<'_>, problems: &mut Vec<Problem>) -> String {
         self.count += 1;
         if let Some(id) = object.text("id") {
@@ -45,7 +45,7 @@ impl Names {
         self.free(object.span)
     }
 
-    /// An id for what has no place in the file.
+    /// An id for an object that is not in the file.
     pub(super) fn made(&mut self) -> String {
         self.count += 1;
         self.free(Span::default())

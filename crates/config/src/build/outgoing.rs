@@ -1,4 +1,4 @@
-//! Components that are Crossbar.io's own classes of HTTP requests: the router is them itself.
+//! Crossbar.io's component classes that send HTTP requests. The router runs them itself.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ const CALLEE: [&str; 2] = [
     "crossbar.bridge.rest.callee.RESTCallee",
 ];
 
-/// What both take beside what is Crossbar.io's.
+/// Crosstie's own keys of both classes.
 const OWN: [&str; 4] = [
     "timeout",
     "requests_max",
@@ -30,7 +30,7 @@ const FORWARDER_KEYS: [&str; 4] = ["subscriptions", "method", "expectedcode", "d
 const CALLEE_KEYS: [&str; 3] = ["baseurl", "procedure", "servers"];
 
 impl Builder<'_> {
-    /// Takes those out of a router's components.
+    /// Removes these components from a router's and returns them.
     pub(super) fn outgoing(
         &mut self,
         worker: View<'_>,
@@ -59,7 +59,7 @@ impl Builder<'_> {
 }
 
 impl Component {
-    /// Whether it is one that the router is itself.
+    /// Whether the router runs the component itself.
     pub(super) fn is_outgoing(&self) -> bool {
         self.is_one_of(&FORWARDER) || self.is_one_of(&CALLEE)
     }

@@ -1,4 +1,4 @@
-//! Principals in files of their own: where they are, and who takes their place.
+//! Files of principals, and the principals that replace those of a method.
 
 use crosstie_auth::wamp::{Method, Methods, PrincipalsFile};
 
@@ -9,7 +9,7 @@ use crate::tree::quoted;
 use crate::view::View;
 
 impl Builder<'_> {
-    /// The files of a transport's methods. A method has its principals here or there.
+    /// The principals files of a transport's methods. A method has either principals or a file.
     pub(super) fn principals_files(&mut self, auth: View<'_>) -> Vec<PrincipalsFile> {
         let mut files = Vec::new();
         for (method, here, there) in KEYS {
@@ -30,7 +30,7 @@ impl Builder<'_> {
                 }
             }
         }
-        // Its keys are public, and come from elsewhere.
+        // JWT keys are public, and come from the issuer.
         if let Some(path) = auth.object("jwt").and_then(|jwt| jwt.text("jwks_file")) {
             files.push(PrincipalsFile {
                 method: Method::Jwt,
@@ -40,7 +40,7 @@ impl Builder<'_> {
         files
     }
 
-    /// Puts the principals of `view`, a method's object, in the place of those that the method has.
+    /// Replaces the principals of a method by those of `view`, the method's object.
     pub(crate) fn replace_principals(
         &mut self,
         methods: &mut Methods,

@@ -54,13 +54,13 @@ impl Builder<'_> {
         }
     }
 
-    /// What a session holds is on one node, and its client may come back to any.
+    /// Session resumption. A realm on several nodes cannot have it: a session's state is on one node, and its client
+    /// may return to another.
     fn resumption(&mut self, realm: View<'_>) -> Option<Resumption> {
         let object = realm.object("resumption")?;
         if realm.object("fabric").is_some() {
             let text = "sessions of a realm on several nodes are not resumed: what waits for one is on its node";
-            let at = realm.span_of("resumption");
-            self.problems.push(Problem::error(at, text.to_owned()));
+            self.error(realm, "resumption", text);
         }
         Some(Resumption::read(object))
     }
@@ -81,9 +81,8 @@ impl Builder<'_> {
         let others = ["permissions", "authorizer"];
         let decides = others.into_iter().find(|key| role.given(key).is_some());
         if others.into_iter().all(|key| role.given(key).is_some()) {
-            let message = "a role has \"permissions\" or an \"authorizer\", not both".into();
-            let at = role.span_of("authorizer");
-            self.problems.push(Problem::error(at, message));
+            let message = "a role has \"permissions\" or an \"authorizer\", not both";
+            self.error(role, "authorizer", message);
         }
         if role.boolean("allow-by-default") {
             let Some(decides) = decides else {
@@ -118,12 +117,10 @@ impl Builder<'_> {
 
     fn note_without_effect(&mut self, role: View<'_>, key: &str, why: &str) {
         let message = format!("{} has no effect {why}", quoted(key));
-        let at = role.span_of(key);
-        self.problems.push(Problem::warning(at, message));
+        self.warn(role, key, message);
     }
 
-    /// Crossbar.io lets a permission replace an earlier one for the same pattern; so do we, and
-    /// say so.
+    /// As in Crossbar.io, a permission replaces an earlier one for the same pattern; Crosstie warns of it.
     fn permissions(&mut self, role: View<'_>) -> Vec<Permission> {
         let mut permissions: Vec<Permission> = Vec::new();
         for object in role.objects("permissions") {
@@ -138,8 +135,7 @@ impl Builder<'_> {
                         "the permission for {} replaces an earlier one for the same pattern",
                         quoted(object.text("uri").unwrap_or_default())
                     );
-                    let at = object.span_of("uri");
-                    self.problems.push(Problem::warning(at, message));
+                    self.warn(object, "uri", message);
                     *earlier = permission;
                 }
             }
@@ -210,7 +206,7 @@ fn authorizer(role: View<'_>, procedure: &str) -> Authorizer {
     }
 }
 
-/// The starred form in WAMP's own: one star at the end is a prefix, any others are wildcards.
+/// Converts stars to WAMP's matching policies: one star at the end is a prefix, any others are wildcards.
 fn unstarred(written: &str) -> (String, MatchPolicy) {
     if !written.contains('*') {
         return (written.to_owned(), MatchPolicy::Exact);

@@ -1,4 +1,4 @@
-//! What a component refers to: those of its worker that are to be ready before it is started.
+//! References of a component: those of its worker that must be ready before it starts.
 
 use super::Builder;
 use crate::model::Component;
@@ -7,11 +7,11 @@ use crate::tree::{Node, Value, quoted};
 use crate::view::View;
 
 const COMPONENT: &str = "component";
-/// Crossbar.io resolves them, and tells no component.
+/// Crossbar.io resolves connections, but passes them to no component.
 const CONNECTION: &str = "connection";
 
 impl Builder<'_> {
-    /// Those that count, as they are written.
+    /// The references that have an effect, as written.
     pub(super) fn references(&mut self, object: View<'_>) -> Vec<String> {
         let mut counting = Vec::new();
         for (item, text) in texts(object) {
@@ -36,7 +36,7 @@ impl Builder<'_> {
         counting
     }
 
-    /// Those that a component waits for stand before it, so that none can wait for itself.
+    /// Checks that referenced components precede the component, which excludes cycles.
     pub(super) fn check_order(&mut self, object: View<'_>, own: &str, before: &[Component]) {
         for (item, text) in texts(object) {
             let id = match text.split_once(':') {

@@ -1,4 +1,4 @@
-//! Vhosts that survive their machine.
+//! Replicated vhosts.
 
 use std::net::SocketAddr;
 
@@ -29,8 +29,7 @@ impl Builder<'_> {
         if replicated.items("monitor").is_empty() {
             let why = "\"monitor\" names no server: that servers write what they acknowledge to the disk at once \
                        (sync_interval: always) is not checked";
-            let at = replicated.span_of("monitor");
-            self.problems.push(Problem::warning(at, why.into()));
+            self.warn(replicated, "monitor", why);
         }
         for monitor in replicated.items("monitor") {
             if let Value::Text(url) = &monitor.value
@@ -59,7 +58,7 @@ impl Builder<'_> {
         }
     }
 
-    /// What becomes of clients of a vhost that another node owns, and whether nodes can reach each other for that.
+    /// The handling of clients of a vhost that another node owns, and checks of the addresses and TLS that it needs.
     fn elsewhere(&mut self, replicated: View<'_>) -> Elsewhere {
         let splices = replicated.text("elsewhere") == Some("splice");
         let has_tls = replicated.object("tls").is_some();
@@ -68,8 +67,7 @@ impl Builder<'_> {
             for key in ["tls", "plain"] {
                 if replicated.given(key).is_some() {
                     let why = format!("{key:?} has no effect without \"elsewhere\": \"splice\"");
-                    let at = replicated.span_of(key);
-                    self.problems.push(Problem::warning(at, why));
+                    self.warn(replicated, key, why);
                 }
             }
             return Elsewhere::Refuse;
@@ -96,14 +94,13 @@ impl Builder<'_> {
             _ => None,
         };
         if let Some((key, why)) = wrong {
-            let at = replicated.span_of(key);
-            self.problems.push(Problem::error(at, why.into()));
+            self.error(replicated, key, why);
         }
         Elsewhere::Splice
     }
 }
 
-/// Whether that names a host and a port, as a client would connect to.
+/// Whether the text names a host and a port.
 fn is_address(text: &str) -> bool {
     let Some((host, port)) = text.rsplit_once(':') else {
         return false;

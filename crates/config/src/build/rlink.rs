@@ -1,4 +1,4 @@
-//! Links between realms of two routers: where they lead, and as whom.
+//! Links between realms of two routers: their transports and authentication.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::tree::quoted;
 use crate::view::View;
 
 impl Builder<'_> {
-    /// The links of a realm with these roles; their ids are one worker's.
+    /// The links of a realm with these roles. Their ids are unique in the worker.
     pub(super) fn rlinks(&mut self, realm: View<'_>, roles: &[Role]) -> Vec<RLink> {
         let mut links = Vec::new();
         for object in realm.objects("rlinks") {
@@ -87,8 +87,7 @@ impl Builder<'_> {
                 "the role {role} has an authorizer, which is not asked for what a link says; give it permissions"
             ),
         };
-        let at = object.span_of("role");
-        self.problems.push(Problem::error(at, message));
+        self.error(object, "role", message);
     }
 
     fn rlink_transport(&mut self, object: View<'_>) -> RLinkTransport {
@@ -109,8 +108,7 @@ impl Builder<'_> {
                 let has_tls = matches!(&endpoint, RLinkEndpoint::Tcp { tls: Some(_), .. });
                 if secure && !has_tls {
                     let message = "the URL begins with wss://, and the endpoint has no \"tls\"";
-                    let at = view.span_of("endpoint");
-                    self.problems.push(Problem::error(at, message.to_owned()));
+                    self.error(view, "endpoint", message);
                 }
                 let seconds = given.integer("timeout").unwrap_or(10);
                 let timeout = Duration::from_secs(seconds.try_into().unwrap_or(10));
@@ -120,8 +118,7 @@ impl Builder<'_> {
                 let host = request.as_ref().map(|request| request.host.as_str());
                 let Some(endpoint) = of_url(host.unwrap_or_default(), secure) else {
                     let message = "expected a host and a port from 1 to 65535 in the URL";
-                    let at = view.span_of("url");
-                    self.problems.push(Problem::error(at, message.to_owned()));
+                    self.error(view, "url", message);
                     return RLinkTransport::nowhere();
                 };
                 (endpoint, Duration::from_secs(10))
@@ -181,7 +178,7 @@ impl Builder<'_> {
     }
 }
 
-/// What a WebSocket's request asks for, and of which host.
+/// The host and target of a WebSocket request.
 fn request(url: &str) -> RLinkRequest {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
@@ -195,7 +192,7 @@ fn request(url: &str) -> RLinkRequest {
     }
 }
 
-/// Where a URL leads.
+/// The address of a URL.
 fn of_url(host: &str, secure: bool) -> Option<RLinkEndpoint> {
     let colon = host
         .rfind(':')

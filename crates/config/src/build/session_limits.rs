@@ -1,4 +1,4 @@
-//! What sessions may have: of a role, of a realm, of a listener.
+//! Limits of sessions, by role, realm and listener.
 
 use crosstie_routing::{RoleLimits, SlowConsumer};
 
@@ -6,7 +6,7 @@ use crate::model::{ListenerLimits, RealmLimits};
 use crate::plain::{Plain, Word, size};
 use crate::view::View;
 
-/// The bounds of a role, or those of a realm's sessions.
+/// The limits of a role or of a realm's sessions.
 pub(super) fn session_limits(view: View<'_>) -> RoleLimits {
     let mut limits = of_each(view);
     limits.sessions_max = view.integer("sessions_max").map(size);
@@ -14,7 +14,7 @@ pub(super) fn session_limits(view: View<'_>) -> RoleLimits {
     limits
 }
 
-/// The bounds of one session, whoever has them.
+/// The limits of each session.
 fn of_each(view: View<'_>) -> RoleLimits {
     let number = |key| view.integer(key).map(size);
     let mut limits = RoleLimits::default();
@@ -29,7 +29,7 @@ fn of_each(view: View<'_>) -> RoleLimits {
     limits
 }
 
-/// The bounds of a realm, of which sessions are counted in all.
+/// The limits of a realm, with those that count all of its sessions.
 pub(super) fn realm_limits(view: View<'_>) -> RealmLimits {
     let number = |key| view.integer(key).map(size);
     let mut each = session_limits(view);

@@ -1,11 +1,10 @@
-//! What a realm keeps.
+//! Stores of a realm: histories, call queues and retained events.
 
 use crosstie_routing::{CallQueue, Recording, Retention, WILDCARD_COMPONENTS_MAX};
 
 use super::{Builder, bound};
 use crate::model::{EventStore, MatchPolicy};
 use crate::plain::{Plain, Section};
-use crate::problem::Problem;
 use crate::tree::quoted;
 use crate::view::View;
 
@@ -19,8 +18,7 @@ impl Builder<'_> {
                 "events are kept in memory, and are gone when the node ends; a store of type \
                            \"sqlite\" keeps them"
                     .to_owned();
-            let at = store.span_of("type");
-            self.problems.push(Problem::warning(at, message));
+            self.warn(store, "type", message);
         }
         let mut recordings: Vec<Recording> = Vec::new();
         for history in store.objects("event-history") {
@@ -31,8 +29,7 @@ impl Builder<'_> {
             if recordings.iter().any(same) {
                 let uri = quoted(&recording.uri);
                 let message = format!("there is a history of {uri} already");
-                let at = history.span_of("uri");
-                self.problems.push(Problem::error(at, message));
+                self.error(history, "uri", message);
                 continue;
             }
             recordings.push(recording);
@@ -62,8 +59,7 @@ impl Builder<'_> {
             };
             if all.iter().any(same) {
                 let message = format!("there is an age of {} already", quoted(&retention.uri));
-                let at = entry.span_of("uri");
-                self.problems.push(Problem::error(at, message));
+                self.error(entry, "uri", message);
                 continue;
             }
             all.push(retention);
@@ -93,8 +89,7 @@ impl Builder<'_> {
                 None
             };
             if let Some(message) = wrong {
-                let at = queue.span_of("uri");
-                self.problems.push(Problem::error(at, message));
+                self.error(queue, "uri", message);
                 continue;
             }
             let own = queue.integer("limit");
@@ -123,8 +118,7 @@ impl Builder<'_> {
             _ => None,
         };
         if let Some(message) = wrong {
-            let at = history.span_of("uri");
-            self.problems.push(Problem::error(at, message));
+            self.error(history, "uri", message);
         }
         let own = history.integer("limit");
         Recording {
@@ -136,7 +130,7 @@ impl Builder<'_> {
     }
 }
 
-/// What an entry is about.
+/// The pattern of an entry.
 fn pattern(entry: View<'_>) -> (String, MatchPolicy) {
     let uri = entry.text("uri").unwrap_or_default().to_owned();
     (uri, MatchPolicy::read(entry, "match"))

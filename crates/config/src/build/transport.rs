@@ -1,4 +1,4 @@
-//! Transports, and what is spoken on them.
+//! Transports and their protocols.
 
 use std::sync::Arc;
 
@@ -17,12 +17,12 @@ use crate::problem::Problem;
 use crate::tree::quoted;
 use crate::view::View;
 
-/// Where something is spoken.
+/// Properties of the transport that a protocol runs on.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'r> {
     /// The worker's realms, if they are known.
     pub(super) realms: Option<&'r [Realm]>,
-    /// Nobody reaches it but from this machine.
+    /// Only this machine reaches it.
     is_loopback: bool,
     pub(super) is_tls: bool,
     /// Clients may show certificates.
@@ -40,7 +40,7 @@ impl Builder<'_> {
         transports.collect()
     }
 
-    /// A transport of a worker with these realms, if that is known.
+    /// A transport of a worker with these realms, if they are known.
     pub(crate) fn transport(
         &mut self,
         transport: View<'_>,
@@ -74,7 +74,8 @@ impl Builder<'_> {
                 _ => ListenerLimits::default(),
             },
             allowed_hosts: match transport.text("type") {
-                // A configuration that names origins has thought of everybody who reaches the listener.
+                // With `allowed_origins` the configuration has decided on pages; the default for hosts would reject
+                // them.
                 Some("universal" | "web" | "websocket") => {
                     let is_closed = endpoint.is_loopback() && !says_origins(&kind);
                     allowed(transport, "allowed_hosts", is_closed)
@@ -90,7 +91,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The transport of a worker that is one.
+    /// The transport of a testee worker.
     pub(super) fn testee_transport(&mut self, worker: View<'_>) -> Transport {
         let transport = worker.section("transport");
         let id = transport.text("id").unwrap_or("transport1").to_owned();
@@ -109,7 +110,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Services that speak in a realm by themselves need its role to be one of the transport's.
+    /// Checks that `admits` has the roles of services with a session of their own.
     fn check_bridges(&mut self, transport: View<'_>, kind: &TransportKind, admits: &Admits) {
         for service in kind.web_services() {
             let bridge = match service {
@@ -124,8 +125,7 @@ impl Builder<'_> {
                     quoted(realm),
                     quoted(role)
                 );
-                let at = transport.span_of("admits");
-                self.problems.push(Problem::error(at, message));
+                self.error(transport, "admits", message);
             }
         }
     }
@@ -175,8 +175,7 @@ impl Builder<'_> {
         let auth = object.section("auth");
         if auth.given("cookie").is_some() {
             let message = "\"cookie\" has no effect: RawSocket has no cookies";
-            let at = auth.span_of("cookie");
-            self.problems.push(Problem::warning(at, message.into()));
+            self.warn(auth, "cookie", message);
         }
         RawSocket {
             serializers: serializers(object),
@@ -190,14 +189,13 @@ impl Builder<'_> {
         }
     }
 
-    /// Where nobody can show a certificate nobody comes in by one.
+    /// The methods of a listener. Warns of `tls` without client certificates.
     pub(super) fn auth_at(&mut self, object: View<'_>, place: Place<'_>) -> Arc<Methods> {
         let methods = self.auth(object, place.realms);
         if methods.tls.is_some() && !place.sees_certificates {
             let message = "\"tls\" needs \"ca_certificates\" in the endpoint's \"tls\": without them no client \
                            shows a certificate, and whoever comes by it will be refused";
-            let at = object.section("auth").span_of("tls");
-            self.problems.push(Problem::warning(at, message.into()));
+            self.warn(object.section("auth"), "tls", message);
         }
         Arc::new(methods)
     }
@@ -212,7 +210,7 @@ impl Builder<'_> {
         }
     }
 
-    /// What only passes messages on asks nobody who he is.
+    /// A WebSocket that only forwards messages, without authentication.
     pub(super) fn websocket_without_sessions(
         &mut self,
         object: View<'_>,
@@ -231,7 +229,7 @@ impl Builder<'_> {
         let allowed_origins = allowed(options, "allowed_origins", place.is_loopback);
         let compression = options.section("compression");
         WebSocketOptions {
-            // Crossbar.io's own default, where origins are looked at as Crossbar.io does.
+            // Crossbar.io's default, unless only pages of this machine are allowed.
             allow_null_origin: match options.given("allow_null_origin").is_some() {
                 true => options.boolean("allow_null_origin"),
                 false => allowed_origins != Allowed::Loopback,
@@ -249,20 +247,19 @@ impl Builder<'_> {
         }
     }
 
-    /// A ping is told from others by what it carries.
+    /// The payload size of pings. The payload tells a ping from others.
     fn ping_bytes(&mut self, options: View<'_>) -> usize {
         const LEAST: usize = 12;
         let bytes = bound(options, "auto_ping_size");
         if bytes < LEAST {
             let message =
                 format!("{bytes} bytes do not tell one ping from another; {LEAST} are sent");
-            let at = options.span_of("auto_ping_size");
-            self.problems.push(Problem::warning(at, message));
+            self.warn(options, "auto_ping_size", message);
         }
         bytes.max(LEAST)
     }
 
-    /// A message that no queue can hold would never reach anybody.
+    /// The maximum size of a message. Warns if no queue can hold one of that size.
     pub(super) fn message_bytes_max(&mut self, options: View<'_>) -> usize {
         const OTHERWISE: usize = 16 << 20;
         let queue_bytes_max = self.queue_bytes_max;
@@ -274,14 +271,13 @@ impl Builder<'_> {
                 "messages of {max} bytes are taken here, but a queue holds only \
                  {queue_bytes_max} (\"queue_bytes_max\" in \"limits\")"
             );
-            let at = options.span_of("max_message_size");
-            self.problems.push(Problem::warning(at, message));
+            self.warn(options, "max_message_size", message);
         }
         max
     }
 }
 
-/// The roles that are listed for each realm.
+/// The listed roles by realm.
 fn admits(transport: View<'_>) -> Admits {
     let Json::Object(realms) = transport.json("admits") else {
         return Admits::new();
@@ -296,7 +292,7 @@ fn admits(transport: View<'_>) -> Admits {
         .collect()
 }
 
-/// The patterns that are listed; where none are, names of the loopback, or all.
+/// The listed patterns; without them loopback names, or all.
 pub(super) fn allowed(object: View<'_>, key: &str, otherwise_loopback: bool) -> Allowed {
     match (object.given(key), otherwise_loopback) {
         (Some(_), _) => Allowed::Matching(object.texts(key).map(str::to_owned).collect()),
@@ -312,7 +308,7 @@ fn says_origins(kind: &TransportKind) -> bool {
     kind.websockets().into_iter().any(says)
 }
 
-/// The pages that are listed, or, where none are, all of them or none.
+/// The listed pages; without a list all of them, or none.
 pub(super) fn pages(object: View<'_>, otherwise_all: bool) -> Vec<Page> {
     if otherwise_all && object.given("pages").is_none() {
         return Page::WORDS.iter().map(|(_, page)| *page).collect();

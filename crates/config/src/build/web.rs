@@ -1,4 +1,4 @@
-//! Web services: where each stands, and what it has to make sense.
+//! Web services by path, and checks of their keys.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::problem::Problem;
 use crate::tree::quoted;
 use crate::view::View;
 
-/// A request's body is as long as a message may be.
+/// Maximum size of a request body, in bytes: that of a message.
 const BODY_BYTES_MAX: usize = 16 << 20;
 
 const DAY: Duration = Duration::from_hours(24);
@@ -28,8 +28,7 @@ impl Builder<'_> {
         let hsts = options.boolean("hsts");
         if hsts && !place.is_tls {
             let message = "\"hsts\" has no effect without \"tls\" in the endpoint: browsers heed it over TLS alone";
-            let at = options.span_of("hsts");
-            self.problems.push(Problem::warning(at, message.into()));
+            self.warn(options, "hsts", message);
         }
         let web_options = WebOptions::read(options);
         Web {
@@ -114,8 +113,7 @@ impl Builder<'_> {
         let download = service.boolean("download");
         if download && service.given("origin").is_none() {
             let message = "\"download\" has no effect without \"origin\"";
-            let at = service.span_of("download");
-            self.problems.push(Problem::warning(at, message.into()));
+            self.warn(service, "download", message);
         }
         if !(download && service.given("origin").is_some()) {
             let file = Files::File(text(service, "archive"));
@@ -161,13 +159,11 @@ impl Builder<'_> {
         if refuse_replay && (signature.is_none() || read.timestamp_delta_max.is_none()) {
             let message = "\"refuse_replay\" needs \"key\" and \"secret\", and a \"timestamp_delta_limit\" that is not 0: \
                            what was signed is remembered as long as it would be taken";
-            let at = options.span_of("refuse_replay");
-            self.problems.push(Problem::error(at, message.into()));
+            self.error(options, "refuse_replay", message);
         }
         if read.require_tls && !place.is_tls {
             let message = "\"require_tls\" refuses every request: the endpoint has no \"tls\"";
-            let at = options.span_of("require_tls");
-            self.problems.push(Problem::warning(at, message.into()));
+            self.warn(options, "require_tls", message);
         }
         HttpBridge {
             realm: text(service, "realm"),
@@ -216,8 +212,7 @@ impl Builder<'_> {
                     None => ("secret", "key"),
                 };
                 let message = format!("\"{there}\" needs \"{missing}\" beside it");
-                let at = options.span_of(there);
-                self.problems.push(Problem::error(at, message));
+                self.error(options, there, message);
                 None
             }
         }
@@ -239,7 +234,7 @@ impl Builder<'_> {
         }
     }
 
-    /// 0 stands for as much as a message may have.
+    /// The maximum size of a request body. 0 is that of a message.
     fn body_bytes_max(&self, options: View<'_>) -> usize {
         match bound(options, "post_body_limit") {
             0 => BODY_BYTES_MAX.min(self.queue_bytes_max),
@@ -276,8 +271,7 @@ impl Builder<'_> {
         let endpoint = backend.object("endpoint");
         if endpoint.is_some_and(|endpoint| !leads_to(&url, endpoint)) {
             let message = "\"endpoint\" is not where \"url\" leads; the URL's own host and port are connected to";
-            let at = backend.span_of("endpoint");
-            self.problems.push(Problem::error(at, message.into()));
+            self.error(backend, "endpoint", message);
         }
         let tls = endpoint.filter(|endpoint| endpoint.text("type") == Some("tcp"));
         let tls = tls.and_then(|endpoint| endpoint.object("tls"));
@@ -317,8 +311,7 @@ impl Builder<'_> {
             let message = format!(
                 "\"minthreads\" must not be more than \"maxthreads\", which is {threads_max}"
             );
-            let at = service.span_of("minthreads");
-            self.problems.push(Problem::error(at, message));
+            self.error(service, "minthreads", message);
         }
         let program = WebProgram::Wsgi {
             module: text(service, "module"),
@@ -346,10 +339,10 @@ fn python(service: View<'_>, program: WebProgram, threads: (usize, usize)) -> We
     }
 }
 
-/// Of options of WebSocket, what holds for connections that are passed on as they are.
+/// The WebSocket options that apply to forwarded connections.
 const OF_PROXIED: &[&str] = &["allowed_origins", "allow_null_origin", "enable_webstatus"];
 
-/// Whether an endpoint is the host and port of a URL.
+/// Whether an endpoint has the host and port of a URL.
 fn leads_to(url: &str, endpoint: View<'_>) -> bool {
     let (rest, port) = match (url.strip_prefix("wss://"), url.strip_prefix("ws://")) {
         (Some(rest), _) => (rest, 443),

@@ -13,7 +13,7 @@ use crate::tree::{Value, quoted};
 use crate::view::View;
 
 impl Builder<'_> {
-    /// The worker; nothing where it is disabled.
+    /// The worker; `None` if it is disabled.
     pub(crate) fn worker(&mut self, worker: View<'_>) -> Option<Worker> {
         let id = self.workers.id(worker, self.problems);
         self.disabled = worker.section("options").boolean("disabled");
@@ -88,8 +88,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The variables with this file's secrets are not every process' business, and a process may want
-    /// one of them.
+    /// Warns of variables that a process does not inherit because they supply secrets of this file.
     fn warn_of_withheld(&mut self, worker: View<'_>, built: &Worker) {
         let environment = match built {
             Worker::Container(container) => &container.process.environment,
@@ -116,7 +115,7 @@ impl Builder<'_> {
         self.problems.push(Problem::warning(worker.span, message));
     }
 
-    /// A worker that does nothing until somebody asks for more is odd in a file.
+    /// Warns of a worker that does nothing.
     fn warn_of_idle(&mut self, worker: View<'_>, built: &Worker) {
         let (key, message) = match built {
             Worker::Router(router) if router.transports.is_empty() => (
@@ -129,8 +128,7 @@ impl Builder<'_> {
             ),
             _ => return,
         };
-        let at = worker.span_of(key);
-        self.problems.push(Problem::warning(at, message.into()));
+        self.warn(worker, key, message);
     }
 }
 

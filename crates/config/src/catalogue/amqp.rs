@@ -1,4 +1,4 @@
-//! AMQP: users, vhosts, bounds, and how listeners speak. Every key that is taken. Long and flat.
+//! Keys of AMQP: users, vhosts, limits and listeners.
 
 use std::time::Duration;
 
@@ -7,12 +7,11 @@ use super::form::{
     Kind, Rule, TYPE, integer, integer_or_zero, list, list_not_empty, object, one_of, tagged, text,
 };
 use super::replicated::REPLICATED;
-use super::table::{table, words};
+use super::table::tables;
 use super::transport::{MAX_CONNECTIONS, TRANSPORT_ID};
-use crate::model::AmqpMechanism;
 use crate::plain;
 
-table! {
+tables! {
     /// A router worker's `amqp`.
     pub(crate) static AMQP("workers[router].amqp", "a router worker's AMQP") {
         "users" = list_not_empty(&object(&USER))
@@ -36,9 +35,7 @@ table! {
         "identity" = object(&IDENTITY).otherwise("RabbitMQ, whose behaviour the broker follows"),
             "Product, version and cluster name in `server_properties`. Clients choose features by them.";
     }
-}
 
-table! {
     /// Identity in a broker's `server_properties`. Clients choose features by it.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct AmqpIdentity = static IDENTITY("workers[router].amqp.identity", "the identity of an AMQP broker") {
@@ -50,9 +47,7 @@ table! {
         cluster_name: Option<String> = text(Rule::ShortText).otherwise("`crosstie@` and the machine's name"),
             "Value of the property `cluster_name`.";
     }
-}
 
-table! {
     static USER("workers[router].amqp.users[]", "an AMQP user") {
         "name" = text(Rule::ShortText).required(), "Name of the user.";
         "password" = text(Rule::NotEmpty).otherwise("none; the user logs in by certificate").environment(),
@@ -67,17 +62,13 @@ table! {
         "loopback_only" = Kind::Boolean.otherwise("`true` for `guest`, else `false`"),
             "Restricts the user to connections from this machine.";
     }
-}
 
-words! {
-    HASHING_ALGORITHMS("") {
+    words HASHING_ALGORITHMS("") {
         "rabbit_password_hashing_sha256",
         "rabbit_password_hashing_sha512",
         "rabbit_password_hashing_md5",
     }
-}
 
-table! {
     static VHOST("workers[router].amqp.vhosts[]", "an AMQP vhost") {
         "name" = text(Rule::ShortText).required(), "Name of the vhost.";
         "permissions" = list(&object(&PERMISSION)).optional(),
@@ -86,9 +77,7 @@ table! {
             "Replication of the vhost: NATS servers keep its journal, and another node takes over if the owner \
              fails.";
     }
-}
 
-table! {
     /// Three regular expressions for names of queues and exchanges. As in RabbitMQ, an empty one allows nothing.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct AmqpPermission = static PERMISSION(
@@ -105,9 +94,7 @@ table! {
             "Regular expression for names of exchanges and queues that the user may consume from, or bind as the \
              source. An empty expression allows none.";
     }
-}
 
-table! {
     /// Limits of a router worker's AMQP broker.
     #[derive(Clone, Debug, PartialEq)]
     pub struct AmqpLimits = static AMQP_LIMITS("workers[router].amqp.limits", "the limits of AMQP") {
@@ -183,9 +170,7 @@ table! {
              an address for one user, or 24 for any user, await their answers, another attempt waits its turn, at \
              most 2 s. 0 disables the delay.";
     }
-}
 
-table! {
     pub(super) static AMQP_TRANSPORT("transports[amqp]", "an AMQP transport") {
         ..TYPE, TRANSPORT_ID;
         "endpoint" = tagged(&ENDPOINT).required(), "Address that the listener binds.";
@@ -196,13 +181,17 @@ table! {
              client's certificate is the user.";
         "options" = object(&AMQP_OPTIONS).otherwise("the defaults"), "Options of the AMQP protocol.";
     }
-}
 
-words! {
-    MECHANISMS("") => AmqpMechanism { "PLAIN" => Plain, "AMQPLAIN" => AmqPlain, "EXTERNAL" => External }
-}
+    /// A SASL mechanism.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[non_exhaustive]
+    pub enum AmqpMechanism = words MECHANISMS("") {
+        "PLAIN" => Plain,
+        "AMQPLAIN" => AmqPlain,
+        /// By the name in the client's TLS certificate.
+        "EXTERNAL" => External,
+    }
 
-table! {
     /// Options of an AMQP listener.
     #[derive(Clone, Debug, PartialEq)]
     pub struct AmqpTransport = static AMQP_OPTIONS("transports[amqp].options", "AMQP options") {

@@ -1,18 +1,16 @@
-//! Authentication: every key that is taken. Long and flat.
+//! Keys of authentication.
 
 use crosstie_auth::wamp::ErrorTexts;
 
 use super::certificates::TLS_AUTH;
 use super::cookie::COOKIE_AUTH;
 use super::cryptosign::CRYPTOSIGN;
-use super::form::{
-    Kind, OFF, Rule, SECRET, TYPE, Tagged, integer, map, object, one_of, tagged, text,
-};
+use super::form::{Kind, OFF, Rule, SECRET, TYPE, integer, map, object, one_of, tagged, text};
 use super::jwt::JWT;
 use super::scram::SCRAM;
-use super::table::{keys, table, words};
+use super::table::tables;
 
-table! {
+tables! {
     pub(crate) static AUTH("auth", "a transport's auth") {
         "anonymous" = tagged(&ANONYMOUS).otherwise("enabled if no other method is given, else disabled"),
             "Accepts sessions without credentials.";
@@ -39,19 +37,13 @@ table! {
              `crossbar` uses Crossbar.io's texts, which reveal it, and rejects unknown principals before a \
              challenge.";
     }
-}
 
-words! {
-    ERROR_TEXTS("auth.error_texts") => ErrorTexts { "neutral" => Neutral, "crossbar" => Crossbar }
-}
+    words ERROR_TEXTS("auth.error_texts") => ErrorTexts { "neutral" => Neutral, "crossbar" => Crossbar }
 
-keys! {
-    pub(super) DEFAULT_ROLE = "default-role": text(Rule::NotEmpty).otherwise("none: they are rejected"),
+    pub(super) const DEFAULT_ROLE = "default-role": text(Rule::NotEmpty).otherwise("none: they are rejected"),
         "Role of principals that have no role of their own.";
-}
 
-table! {
-    /// What is said of a procedure that says who somebody is.
+    /// Keys of an authenticator that is a procedure.
     pub(super) const DYNAMIC {
         ..TYPE;
         "authenticator" = text(Rule::ExactUri).required(),
@@ -65,16 +57,12 @@ table! {
             "Role of the router's own session that calls the authenticator.";
         ..DEFAULT_ROLE, TIMEOUT;
     }
-}
 
-keys! {
-    TIMEOUT = "authenticator_timeout_ms": integer(1, 3_600_000).or(5_000).own(),
+    const TIMEOUT = "authenticator_timeout_ms": integer(1, 3_600_000).or(5_000).own(),
         "Maximum time for the authenticator to answer, in milliseconds. After it the router rejects the client. \
          `handshake_timeout_ms` bounds the whole handshake.";
-}
 
-table! {
-    /// What is said of a function that makes one.
+    /// Keys of an authenticator that is a function.
     pub(super) const FUNCTION {
         ..TYPE;
         "create" = text(Rule::PythonName).required(),
@@ -90,19 +78,11 @@ table! {
             "Passes the node's controller to `create`.";
         ..DEFAULT_ROLE, TIMEOUT;
     }
-}
 
-pub(super) static ANONYMOUS: Tagged = Tagged {
-    path: "auth.anonymous.type",
-    name: "anonymous authentication",
-    variants: &[
-        ("static", &ANONYMOUS_STATIC),
-        ("dynamic", &ANONYMOUS_DYNAMIC),
-        ("function", &ANONYMOUS_FUNCTION),
-    ],
-};
+    pub(super) tagged ANONYMOUS("auth.anonymous.type", "anonymous authentication") {
+        "static" => ANONYMOUS_STATIC, "dynamic" => ANONYMOUS_DYNAMIC, "function" => ANONYMOUS_FUNCTION
+    }
 
-table! {
     pub(super) static ANONYMOUS_STATIC("auth.anonymous[static]", "anonymous authentication") {
         ..TYPE;
         "role" = text(Rule::NotEmpty).or_text("anonymous"), "Role of anonymous sessions.";
@@ -110,19 +90,11 @@ table! {
             "Realm that anonymous sessions must join.";
         "authid" = text(Rule::NotEmpty).otherwise("a new one for each session"), "Authid of all anonymous sessions.";
     }
-}
 
-static TICKET: Tagged = Tagged {
-    path: "auth.ticket.type",
-    name: "authentication by ticket",
-    variants: &[
-        ("static", &TICKET_STATIC),
-        ("dynamic", &TICKET_DYNAMIC),
-        ("function", &TICKET_FUNCTION),
-    ],
-};
+    tagged TICKET("auth.ticket.type", "authentication by ticket") {
+        "static" => TICKET_STATIC, "dynamic" => TICKET_DYNAMIC, "function" => TICKET_FUNCTION
+    }
 
-table! {
     static TICKET_STATIC("auth.ticket[static]", "authentication by ticket") {
         ..TYPE;
         "principals" = map(Rule::NotEmpty, &object(&TICKET_PRINCIPAL)).otherwise("read from `principals_file`"),
@@ -133,9 +105,7 @@ table! {
              the node's directory.";
         ..DEFAULT_ROLE.own();
     }
-}
 
-table! {
     static TICKET_PRINCIPAL("auth.ticket[static].principals{}", "a principal with a ticket") {
         "ticket" = SECRET.otherwise("none, with `ticket_hash`").environment(), "Ticket that the principal sends.";
         "ticket_hash" = SECRET.otherwise("made from the ticket").environment().own(),
@@ -144,24 +114,14 @@ table! {
              `$pbkdf2-sha256$i=…$SALT$HASH`.";
         ..ROLE_OF_PRINCIPAL;
     }
-}
 
-keys! {
-    pub(super) ROLE_OF_PRINCIPAL = "role": text(Rule::NotEmpty).otherwise("`default-role`"),
+    pub(super) const ROLE_OF_PRINCIPAL = "role": text(Rule::NotEmpty).otherwise("`default-role`"),
         "Role of the principal's sessions.";
-}
 
-static WAMPCRA: Tagged = Tagged {
-    path: "auth.wampcra.type",
-    name: "WAMP-CRA",
-    variants: &[
-        ("static", &WAMPCRA_STATIC),
-        ("dynamic", &WAMPCRA_DYNAMIC),
-        ("function", &WAMPCRA_FUNCTION),
-    ],
-};
+    tagged WAMPCRA("auth.wampcra.type", "WAMP-CRA") {
+        "static" => WAMPCRA_STATIC, "dynamic" => WAMPCRA_DYNAMIC, "function" => WAMPCRA_FUNCTION
+    }
 
-table! {
     static WAMPCRA_STATIC("auth.wampcra[static]", "WAMP-CRA") {
         ..TYPE;
         "users" = map(Rule::NotEmpty, &object(&WAMPCRA_USER)).otherwise("read from `users_file`"),
@@ -172,9 +132,7 @@ table! {
              the node's directory.";
         ..DEFAULT_ROLE.own();
     }
-}
 
-table! {
     static WAMPCRA_USER("auth.wampcra[static].users{}", "a user with a secret") {
         "secret" = SECRET.required().environment(),
             "Secret that signs the challenge. With a `salt` it is either the password or the key derived from it \
@@ -188,9 +146,7 @@ table! {
              guess.";
         "keylen" = integer(1, 64).or(32), "Length of the derived key, in bytes.";
     }
-}
 
-table! {
     static ANONYMOUS_DYNAMIC("auth.anonymous[dynamic]", "anonymous authentication by a procedure") = DYNAMIC;
     static TICKET_DYNAMIC("auth.ticket[dynamic]", "authentication by ticket and a procedure") = DYNAMIC;
     static WAMPCRA_DYNAMIC("auth.wampcra[dynamic]", "WAMP-CRA by a procedure") = DYNAMIC;

@@ -1,29 +1,21 @@
-//! Authentication by a TLS client's certificate: every key that is taken. Flat.
+//! Keys of authentication by TLS client certificate.
 
 use super::auth::{DEFAULT_ROLE, DYNAMIC, FUNCTION, ROLE_OF_PRINCIPAL};
-use super::form::{Rule, TYPE, Tagged, map, object, text};
-use super::table::table;
+use super::form::{Rule, TYPE, map, object, text};
+use super::table::tables;
 
-pub(super) static TLS_AUTH: Tagged = Tagged {
-    path: "auth.tls.type",
-    name: "authentication by certificate",
-    variants: &[
-        ("static", &TLS_STATIC),
-        ("dynamic", &TLS_DYNAMIC),
-        ("function", &TLS_FUNCTION),
-    ],
-};
+tables! {
+    pub(super) tagged TLS_AUTH("auth.tls.type", "authentication by certificate") {
+        "static" => TLS_STATIC, "dynamic" => TLS_DYNAMIC, "function" => TLS_FUNCTION
+    }
 
-table! {
     static TLS_STATIC("auth.tls[static]", "authentication by certificate") {
         ..TYPE;
         "principals" = map(Rule::NotEmpty, &object(&TLS_PRINCIPAL)).required(),
             "Principals by authid. A certificate must match every field that is given for the principal.";
         ..DEFAULT_ROLE.own();
     }
-}
 
-table! {
     static TLS_PRINCIPAL("auth.tls[static].principals{}", "a principal with a certificate") {
         "certificate-sha1" = text(Rule::NotEmpty).optional(),
             "SHA-1 fingerprint of the certificate: 40 hexadecimal digits, with or without colons. Prefer \
@@ -36,10 +28,8 @@ table! {
             "Subject alternative name of the certificate, with its kind: `DNS:`, `email:`, `URI:` or `IP Address:`.";
         ..ROLE_OF_PRINCIPAL;
     }
-}
 
-table! {
     static TLS_DYNAMIC("auth.tls[dynamic]", "authentication by certificate and a procedure") = DYNAMIC;
-    /// Crossbar.io's check takes it, and its router then fails.
+    /// Crossbar.io's check accepts this type, but its router then fails.
     static TLS_FUNCTION("auth.tls[function]", "authentication by certificate and a function") = FUNCTION;
 }

@@ -1,28 +1,19 @@
-//! How components connect to routers: every key that is taken. Long and flat.
+//! Keys of the transports of components.
 
-use super::form::{
-    Kind, Rule, TYPE, Tagged, integer, list, list_not_empty, object, one_of, tagged, text,
-};
+use super::form::{Kind, Rule, TYPE, integer, list, list_not_empty, object, one_of, tagged, text};
 use super::other_options::WEBSOCKET_CLIENT_OPTIONS;
-use super::table::{keys, table};
+use super::table::tables;
 use super::transport::{SERIALIZER, SERIALIZERS};
 
-pub(super) static CONNECTING_TRANSPORT: Tagged = Tagged {
-    path: "components[].transport.type",
-    name: "a component's transport",
-    variants: &[
-        ("rawsocket", &CONNECTING_RAWSOCKET),
-        ("websocket", &CONNECTING_WEBSOCKET),
-    ],
-};
+tables! {
+    pub(super) tagged CONNECTING_TRANSPORT("components[].transport.type", "a component's transport") {
+        "rawsocket" => CONNECTING_RAWSOCKET, "websocket" => CONNECTING_WEBSOCKET
+    }
 
-keys! {
-    ID = "id": text(Rule::Id).inert("a component has one transport");
-    ENDPOINT_KEY = "endpoint": tagged(&CONNECTING_ENDPOINT).optional(), "Address to connect to.";
-    DEBUG = "debug": Kind::Boolean.inert("the log level says what is logged");
-}
+    const ID = "id": text(Rule::Id).inert("a component has one transport");
+    const ENDPOINT_KEY = "endpoint": tagged(&CONNECTING_ENDPOINT).optional(), "Address to connect to.";
+    const DEBUG = "debug": Kind::Boolean.inert("the log level says what is logged");
 
-table! {
     static CONNECTING_RAWSOCKET("components[].transport[rawsocket]", "a component's RawSocket transport") {
         ..TYPE, ID, ENDPOINT_KEY.required();
         "serializer" = one_of(&SERIALIZERS).required(), "Serializer of the connection.";
@@ -31,15 +22,11 @@ table! {
         "url" = text(Rule::Any).inert("the endpoint says where it connects to");
         ..DEBUG;
     }
-}
 
-table! {
     static CONNECTING_RAWSOCKET_OPTIONS("components[].transport[rawsocket].options", "RawSocket options of a component") {
         "max_message_size" = integer(512, 16 << 20).or(16 << 20), "Maximum size of a received message, in bytes.";
     }
-}
 
-table! {
     static CONNECTING_WEBSOCKET("components[].transport[websocket]", "a component's WebSocket transport") {
         ..TYPE, ID, ENDPOINT_KEY.otherwise("made from the URL");
         "url" = text(Rule::WebSocketUrl).required().environment(), "URL of the WebSocket.";
@@ -48,19 +35,13 @@ table! {
         "options" = object(&WEBSOCKET_CLIENT_OPTIONS).otherwise("the defaults"), "Options of the WebSocket protocol.";
         ..DEBUG;
     }
-}
 
-pub(super) static CONNECTING_ENDPOINT: Tagged = Tagged {
-    path: "components[].transport.endpoint.type",
-    name: "a component's endpoint",
-    variants: &[("tcp", &CONNECTING_TCP), ("unix", &CONNECTING_UNIX)],
-};
+    pub(super) tagged CONNECTING_ENDPOINT("components[].transport.endpoint.type", "a component's endpoint") {
+        "tcp" => CONNECTING_TCP, "unix" => CONNECTING_UNIX
+    }
 
-keys! {
-    TIMEOUT = "timeout": integer(1, 600).or(10), "Maximum time for one connection attempt, in seconds.";
-}
+    const TIMEOUT = "timeout": integer(1, 600).or(10), "Maximum time for one connection attempt, in seconds.";
 
-table! {
     static CONNECTING_TCP("components[].transport.endpoint[tcp]", "a component's TCP endpoint") {
         ..TYPE;
         "host" = text(Rule::Host).required().environment(), "Host of the router: a name or an IP address.";
@@ -70,9 +51,7 @@ table! {
         ..TIMEOUT;
         "tls" = object(&CONNECTING_TLS).optional(), "TLS for the connection to the router.";
     }
-}
 
-table! {
     static CONNECTING_UNIX("components[].transport.endpoint[unix]", "a component's Unix endpoint") {
         ..TYPE;
         "path" = text(Rule::SocketPath).required().environment(),
@@ -80,9 +59,7 @@ table! {
              replaced anywhere in it.";
         ..TIMEOUT;
     }
-}
 
-table! {
     static CONNECTING_TLS("components[].transport.endpoint[tcp].tls", "a component's TLS") {
         "hostname" = text(Rule::Host).required(), "Host name that the router's certificate must contain.";
         "ca_certificates" = list(&text(Rule::Path)).otherwise("those that the system trusts"),

@@ -1,10 +1,10 @@
-//! Cookies of a WebSocket transport: every key that is taken. Flat.
+//! Keys of cookies.
 
-use super::form::{Kind, OFF, Rule, TYPE, Tagged, Words, integer, one_of, tagged, text};
-use super::table::{table, words};
+use super::form::{Kind, OFF, Rule, TYPE, Words, integer, one_of, tagged, text};
+use super::table::tables;
 use crate::model::CookieStore;
 
-table! {
+tables! {
     /// Cookie that a listener gives to browsers.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Cookie = pub(super) static COOKIE("websocket.cookie", "a cookie") {
@@ -24,29 +24,17 @@ table! {
              are stored, at most 64 per principal.";
         let store: CookieStore = CookieStore::Memory;
     }
-}
 
-words! {
-    SAME_SITE("websocket.cookie.same_site") { "Strict", "Lax", "None" }
-}
+    words SAME_SITE("websocket.cookie.same_site") { "Strict", "Lax", "None" }
 
-static STORE: Tagged = Tagged {
-    path: "websocket.cookie.store.type",
-    name: "a store of cookies",
-    variants: &[
-        ("memory", &MEMORY),
-        ("file", &FILE),
-        ("database", &DATABASE),
-    ],
-};
+    tagged STORE("websocket.cookie.store.type", "a store of cookies") {
+        "memory" => MEMORY, "file" => FILE, "database" => DATABASE
+    }
 
-table! {
     static MEMORY("websocket.cookie.store[memory]", "a store of cookies in memory") {
         ..TYPE;
     }
-}
 
-table! {
     static FILE("websocket.cookie.store[file]", "a store of cookies in a file") {
         ..TYPE;
         "filename" = text(Rule::Path).required(),
@@ -54,9 +42,7 @@ table! {
              starts at the node's directory.";
         "purge_on_startup" = Kind::Boolean.inert("what is deleted or expired is purged at every start");
     }
-}
 
-table! {
     static DATABASE("websocket.cookie.store[database]", "a store of cookies in a database") {
         ..TYPE;
         "path" = text(Rule::Path).required(),
@@ -67,9 +53,7 @@ table! {
         "sync" = Kind::Boolean.inert("the file is synced by a thread of its own");
         "readonly" = Kind::Always(false, "who logs in is written down").or_no(), "Opens the store for reading only.";
     }
-}
 
-table! {
     pub(super) static COOKIE_AUTH("auth.cookie", "authentication by cookie") {
         "type" = one_of(&Words { path: "", words: &["static"] }).or_text("static"),
             "Type of the object; may be left out.";

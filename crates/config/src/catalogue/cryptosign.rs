@@ -1,20 +1,14 @@
-//! Authentication by key: every key of the configuration that is taken. Flat.
+//! Keys of WAMP-cryptosign.
 
 use super::auth::{DEFAULT_ROLE, DYNAMIC, FUNCTION, ROLE_OF_PRINCIPAL};
-use super::form::{Rule, TYPE, Tagged, list_not_empty, map, object, text};
-use super::table::table;
+use super::form::{Rule, TYPE, list_not_empty, map, object, text};
+use super::table::tables;
 
-pub(super) static CRYPTOSIGN: Tagged = Tagged {
-    path: "auth.cryptosign.type",
-    name: "WAMP-cryptosign",
-    variants: &[
-        ("static", &CRYPTOSIGN_STATIC),
-        ("dynamic", &CRYPTOSIGN_DYNAMIC),
-        ("function", &CRYPTOSIGN_FUNCTION),
-    ],
-};
+tables! {
+    pub(super) tagged CRYPTOSIGN("auth.cryptosign.type", "WAMP-cryptosign") {
+        "static" => CRYPTOSIGN_STATIC, "dynamic" => CRYPTOSIGN_DYNAMIC, "function" => CRYPTOSIGN_FUNCTION
+    }
 
-table! {
     static CRYPTOSIGN_STATIC("auth.cryptosign[static]", "WAMP-cryptosign") {
         ..TYPE;
         "principals" = map(Rule::NotEmpty, &object(&CRYPTOSIGN_PRINCIPAL)).otherwise("read from `principals_file`"),
@@ -25,9 +19,7 @@ table! {
              the node's directory.";
         ..DEFAULT_ROLE.own();
     }
-}
 
-table! {
     static CRYPTOSIGN_PRINCIPAL("auth.cryptosign[static].principals{}", "a principal with keys") {
         "authorized_keys" = list_not_empty(&text(Rule::Hexadecimal64)).required(),
             "Public keys of the principal (Ed25519), each 64 hexadecimal digits.";
@@ -35,9 +27,7 @@ table! {
         "realm" = text(Rule::RealmName).otherwise("the realm that they ask for"),
             "Realm that the principal's sessions join, whichever they ask for.";
     }
-}
 
-table! {
     static CRYPTOSIGN_DYNAMIC("auth.cryptosign[dynamic]", "WAMP-cryptosign by a procedure") = DYNAMIC;
     static CRYPTOSIGN_FUNCTION("auth.cryptosign[function]", "WAMP-cryptosign by a function") = FUNCTION;
 }

@@ -1,40 +1,30 @@
-//! Where listeners listen: every key that is taken. Long and flat.
+//! Keys of listeners' endpoints.
 
-use super::form::{
-    Kind, OFF, Rule, TYPE, Tagged, integer, list, list_not_empty, object, one_of, text,
-};
-use super::table::{keys, table, words};
+use super::form::{Kind, OFF, Rule, TYPE, integer, list, list_not_empty, object, one_of, text};
+use super::table::tables;
 
-pub(super) static ENDPOINT: Tagged = Tagged {
-    path: "endpoint.type",
-    name: "an endpoint",
-    variants: &[("tcp", &TCP_ENDPOINT), ("unix", &UNIX_ENDPOINT)],
-};
+tables! {
+    pub(super) tagged ENDPOINT("endpoint.type", "an endpoint") { "tcp" => TCP_ENDPOINT, "unix" => UNIX_ENDPOINT }
 
-keys! {
-    BACKLOG = "backlog": integer(1, 65_535).or(1_024), "Maximum number of connections that wait to be accepted.";
-    PORT = "port": integer(0, 65_535).otherwise("a port of `portrange`").environment(),
+    const BACKLOG = "backlog": integer(1, 65_535).or(1_024), "Maximum number of connections that wait to be accepted.";
+    const PORT = "port": integer(0, 65_535).otherwise("a port of `portrange`").environment(),
         "Port to listen on. 0 takes any free port.";
-    PORTRANGE = "portrange": Kind::List {of: &integer(1, 65_535), least: 1, }.otherwise("the port in `port`"),
+    const PORTRANGE = "portrange": Kind::List {of: &integer(1, 65_535), least: 1, }.otherwise("the port in `port`"),
         "First and last port of a range, in place of `port`. The listener takes the first free one.";
-    INTERFACE = "interface": text(Rule::Interface).otherwise("all interfaces").environment(),
+    const INTERFACE = "interface": text(Rule::Interface).otherwise("all interfaces").environment(),
         "Address to listen on.";
-    VERSION = "version": Kind::Numbers {path: "", numbers: &[4, 6], }.otherwise("the interface's, else 4"),
+    const VERSION = "version": Kind::Numbers {path: "", numbers: &[4, 6], }.otherwise("the interface's, else 4"),
         "IP version: 4 or 6.";
-    SHARED = "shared": OFF, "Lets other processes listen on the same port (`SO_REUSEPORT`).";
-    USER_TIMEOUT = "user_timeout": integer(0, 65_535).otherwise("`limits.queue_stall_timeout_ms`"),
+    const SHARED = "shared": OFF, "Lets other processes listen on the same port (`SO_REUSEPORT`).";
+    const USER_TIMEOUT = "user_timeout": integer(0, 65_535).otherwise("`limits.queue_stall_timeout_ms`"),
         "Time after which the system closes a connection whose sent data stays unacknowledged or whose peer \
          reads nothing, in milliseconds (`TCP_USER_TIMEOUT`). 0 leaves it to the system.";
-}
 
-table! {
     static TCP_ENDPOINT("endpoint[tcp]", "a TCP endpoint") {
         ..TYPE, PORT, PORTRANGE, INTERFACE, VERSION, BACKLOG, SHARED, USER_TIMEOUT;
         "tls" = object(&TLS).optional(), "TLS of the listener.";
     }
-}
 
-table! {
     static UNIX_ENDPOINT("endpoint[unix]", "a Unix endpoint") {
         ..TYPE;
         "path" = text(Rule::SocketPath).required().environment(),
@@ -42,24 +32,20 @@ table! {
              anywhere in it. Maximum 107 bytes, the directory's included.";
         ..BACKLOG;
     }
-}
 
-keys! {
-    pub(super) TLS_KEY = "key": text(Rule::NotEmpty).required().environment(),
+    pub(super) const TLS_KEY = "key": text(Rule::NotEmpty).required().environment(),
         "PEM file of the private key. Relative paths of these keys start at the node's directory.";
-    pub(super) CERTIFICATE = "certificate": text(Rule::NotEmpty).required().environment(),
+    pub(super) const CERTIFICATE = "certificate": text(Rule::NotEmpty).required().environment(),
         "PEM file of the certificate.";
-    pub(super) CHAIN_CERTIFICATES = "chain_certificates": list(&text(Rule::NotEmpty)).optional(),
+    pub(super) const CHAIN_CERTIFICATES = "chain_certificates": list(&text(Rule::NotEmpty)).optional(),
         "PEM files of the intermediate certificates, in order.";
-    DHPARAM = "dhparam": text(Rule::Any).inert("keys are agreed over elliptic curves only");
-    CIPHERS = "ciphers": text(Rule::Any)
+    const DHPARAM = "dhparam": text(Rule::Any).inert("keys are agreed over elliptic curves only");
+    const CIPHERS = "ciphers": text(Rule::Any)
         .inert(
             "only forward-secret, authenticated cipher suites are offered (TLS 1.3, and of TLS 1.2 ECDHE with \
              AES-GCM or ChaCha20)"
         );
-}
 
-table! {
     /// PEM files of a TLS listener.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Tls = static TLS("endpoint[tcp].tls", "a TLS endpoint") {
@@ -76,8 +62,6 @@ table! {
         ..DHPARAM, CIPHERS;
         let is_certificate_optional: bool = false;
     }
-}
 
-words! {
-    CLIENT_CERTIFICATE("endpoint[tcp].tls.client_certificate") { "required", "optional" }
+    words CLIENT_CERTIFICATE("endpoint[tcp].tls.client_certificate") { "required", "optional" }
 }

@@ -1,9 +1,9 @@
-//! Realms of several nodes: every key that is taken.
+//! Keys of realms on several nodes.
 
 use super::form::{Kind, Rule, list, list_not_empty, object, one_of, text};
-use super::table::{keys, table, words};
+use super::table::tables;
 
-table! {
+tables! {
     pub(super) static FABRIC("realms[].fabric", "a realm's fabric") {
         "nats" = object(&NATS).required().own(),
             "NATS servers that connect the realm's nodes. The realm has its own connection to one of them.";
@@ -23,28 +23,22 @@ table! {
         "local_prefixes" = list(&text(Rule::NotEmpty)).optional().own(),
             "Prefixes of topics whose events stay on their node.";
     }
-}
 
-table! {
     static NATS("realms[].fabric.nats", "NATS") {
         ..URLS, CREDENTIALS, CA_CERTIFICATES;
     }
-}
 
-keys! {
-    pub(super) URLS = "urls": list_not_empty(&text(Rule::NatsUrl)).required().own(),
+    pub(super) const URLS = "urls": list_not_empty(&text(Rule::NatsUrl)).required().own(),
         "Addresses of the servers: `nats://host:port`, or `tls://host:port` to require TLS. A connection is \
          kept until it is lost.";
-    pub(super) CREDENTIALS = "credentials": text(Rule::Path).optional().own(),
+    pub(super) const CREDENTIALS = "credentials": text(Rule::Path).optional().own(),
         "File with the seed of the node's nkey, alone or with a JWT as `nsc` writes it. A relative path starts \
          at the node's directory.";
-    pub(super) CA_CERTIFICATES = "ca_certificates": list(&text(Rule::Path))
+    pub(super) const CA_CERTIFICATES = "ca_certificates": list(&text(Rule::Path))
         .otherwise("those that the system trusts").own(),
         "PEM files of trusted certificate authorities for TLS. Relative paths start at the node's directory.";
-}
 
-words! {
-    LOCALITY("realms[].fabric.locality") { "spread", "prefer" }
-    SINGLE("realms[].fabric.single") { "fast", "strict" }
-    DETACHED("realms[].fabric.detached") { "serve", "refuse" }
+    words LOCALITY("realms[].fabric.locality") { "spread", "prefer" }
+    words SINGLE("realms[].fabric.single") { "fast", "strict" }
+    words DETACHED("realms[].fabric.detached") { "serve", "refuse" }
 }

@@ -1,12 +1,12 @@
-//! What tables, keys and values are made of.
+//! The types of tables, keys and values.
 
 pub(super) use super::rule::Rule;
-use super::table::table;
+use super::table::tables;
 
 /// The keys of one kind of object.
 #[derive(Debug)]
 pub struct Table {
-    /// Where it stands, as the documentation and [`refused`](super::refused) name it: `endpoint[tcp].tls`.
+    /// Its path, as the documentation and [`refused`](super::refused) name it: `endpoint[tcp].tls`.
     pub path: &'static str,
     /// Its name in messages: `a TLS endpoint`.
     pub name: &'static str,
@@ -19,11 +19,11 @@ pub struct Key {
     pub name: &'static str,
     pub kind: Kind,
     pub fallback: Fallback,
-    /// One sentence: what it means, with its unit.
+    /// Its description: quantity, unit and scope, the effect at the bound, and the reason for the default.
     pub about: &'static str,
-    /// Crosstie's addition, which Crossbar.io does not know.
+    /// Crosstie's addition to Crossbar.io's keys.
     pub own: bool,
-    /// Why the key has no effect, if it has none: it is taken, and warned about.
+    /// The reason why the key has no effect, if it has none. The key causes a warning.
     pub inert: Option<&'static str>,
     /// Whether `$VARIABLE` and `${VARIABLE}` are replaced from the environment.
     pub environment: bool,
@@ -33,14 +33,14 @@ pub struct Key {
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
     Boolean,
-    /// A boolean of which only one value works, and why.
+    /// A boolean of which only one value is valid, and the reason.
     Always(bool, &'static str),
-    /// A boolean of which the other value is without effect, and why: it is taken, and warned of.
+    /// A boolean of which the other value has no effect, and the reason. That value causes a warning.
     Only(bool, &'static str),
     Integer {
         min: i64,
         max: i64,
-        /// 0 is taken too, and switches the thing off.
+        /// 0 is valid too, and disables the feature.
         or_zero: bool,
     },
     /// One of these numbers; [`refused`](super::refused) names the place by `path`.
@@ -82,17 +82,17 @@ pub struct Words {
     pub words: &'static [&'static str],
 }
 
-/// The kinds of an object that says its kind in `type`.
+/// The tables of an object, by its `type`.
 #[derive(Debug)]
 pub struct Tagged {
     /// As [`refused`](super::refused) names the place: `workers[].type`.
     pub path: &'static str,
-    /// Its name in messages, whatever its type: `a worker`.
+    /// Its name in messages, for any type: `a worker`.
     pub name: &'static str,
     pub variants: &'static [(&'static str, &'static Table)],
 }
 
-/// The meaning of a key that is not given.
+/// The default of a key.
 #[derive(Clone, Copy, Debug)]
 pub enum Fallback {
     /// The key must be given.
@@ -100,7 +100,7 @@ pub enum Fallback {
     Boolean(bool),
     Integer(i64),
     Text(&'static str),
-    /// In words, for the reader of the documentation; the code reads it as nothing.
+    /// A description for the documentation; the builder supplies the value.
     Words(&'static str),
 }
 
@@ -113,7 +113,7 @@ impl Table {
 /// A secret in the configuration, or the first line of a file.
 pub(super) const SECRET: Kind = Kind::Either(&text(Rule::NotEmpty), &object(&SECRET_FILE));
 
-table! {
+tables! {
     static SECRET_FILE("{secret}", "a secret in a file") {
         "file" = text(Rule::Path).required().own(),
             "File whose first line is the secret. A relative path starts at the configuration's directory.";
@@ -180,7 +180,7 @@ pub(super) const fn map(keys: Rule, of: &'static Kind) -> Kind {
     }
 }
 
-/// A kind becomes a key by its default; `table!` adds name and description.
+/// A kind becomes a key by its default; `tables!` adds name and description.
 impl Kind {
     const fn fallback(self, fallback: Fallback) -> Key {
         Key {

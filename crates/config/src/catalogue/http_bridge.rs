@@ -1,4 +1,4 @@
-//! Web services by which HTTP requests are calls and publications. Long and flat.
+//! Keys of web services that turn HTTP requests into calls and publications.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -6,44 +6,34 @@ use std::time::Duration;
 use super::form::{
     Kind, OFF, Rule, SECRET, TYPE, integer, integer_or_zero, list_not_empty, object, text,
 };
-use super::table::{keys, table};
+use super::table::tables;
 use super::web_files::SERVICE_ID;
 use crate::model::{HttpBridge, RequestKey};
 use crate::plain;
 
-keys! {
-    REALM = "realm": text(Rule::RealmName).required(), "Realm of the requests.";
-    ROLE = "role": text(Rule::NotEmpty).required(), "Role whose permissions apply to requests.";
-    OPTIONS = "options": object(&BRIDGE_OPTIONS).otherwise("the defaults"), "Conditions for requests.";
-}
+tables! {
+    const REALM = "realm": text(Rule::RealmName).required(), "Realm of the requests.";
+    const ROLE = "role": text(Rule::NotEmpty).required(), "Role whose permissions apply to requests.";
+    const OPTIONS = "options": object(&BRIDGE_OPTIONS).otherwise("the defaults"), "Conditions for requests.";
 
-table! {
     pub(super) static CALLER("web[caller]", "a service of calls") {
         ..TYPE, SERVICE_ID, REALM, ROLE, OPTIONS;
     }
-}
 
-table! {
     pub(super) static PUBLISHER("web[publisher]", "a service of publications") {
         ..TYPE, SERVICE_ID, REALM, ROLE, OPTIONS;
     }
-}
 
-table! {
     pub(super) static WEBHOOK("web[webhook]", "a webhook") {
         ..TYPE, SERVICE_ID, REALM, ROLE;
         "options" = object(&WEBHOOK_OPTIONS).required(), "Options of the webhook.";
     }
-}
 
-keys! {
-    DEBUG = "debug": Kind::Boolean.inert("the log level says what is logged");
-    POST_BODY_LIMIT = "post_body_limit": integer(0, 1 << 20).or(0),
+    const DEBUG = "debug": Kind::Boolean.inert("the log level says what is logged");
+    const POST_BODY_LIMIT = "post_body_limit": integer(0, 1 << 20).or(0),
         "Maximum size of a request body, in bytes. A longer one gets status 413. 0 applies the maximum of a \
          message: 16,777,216, or `limits.queue_bytes_max` if that is less.";
-}
 
-table! {
     /// Conditions for the requests of a bridge.
     #[derive(Clone, Debug, Default, PartialEq)]
     pub struct HttpBridgeOptions = static BRIDGE_OPTIONS("web[caller].options", "options of an HTTP bridge") {
@@ -64,9 +54,7 @@ table! {
         let signature: Option<RequestKey> = None;
         let require_ip: Vec<(IpAddr, u8)> = Vec::new();
     }
-}
 
-table! {
     /// HTTP requests as events of one topic.
     #[derive(Clone, Debug, PartialEq)]
     pub struct Webhook = static WEBHOOK_OPTIONS("web[webhook].options", "options of a webhook") {

@@ -1,82 +1,74 @@
-//! Joints of WAMP and AMQP: every key that is taken. Long and flat.
+//! Keys of joints between WAMP and AMQP.
 
 use std::time::Duration;
 
 use crosstie_joints::{Body, Exceptions, Template};
 
-use super::form::{
-    Kind, OFF, ON, Rule, TYPE, Tagged, integer, list, list_not_empty, map, one_of, text,
-};
-use super::table::{keys, table, words};
+use super::form::{Kind, OFF, ON, Rule, TYPE, integer, list, list_not_empty, map, one_of, text};
+use super::table::tables;
 use crate::model::{JointExchange, JointTarget, Json, MatchPolicy};
 
-pub(crate) static JOINT: Tagged = Tagged {
-    path: "joints[].type",
-    name: "a joint",
-    variants: &[
-        ("exchange-to-topic", &EXCHANGE_TO_TOPIC),
-        ("procedure-to-target", &PROCEDURE_TO_TARGET),
-        ("target-to-procedure", &TARGET_TO_PROCEDURE),
-        ("topic-to-exchange", &TOPIC_TO_EXCHANGE),
-    ],
-};
+tables! {
+    pub(crate) tagged JOINT("joints[].type", "a joint") {
+        "exchange-to-topic" => EXCHANGE_TO_TOPIC,
+        "procedure-to-target" => PROCEDURE_TO_TARGET,
+        "target-to-procedure" => TARGET_TO_PROCEDURE,
+        "topic-to-exchange" => TOPIC_TO_EXCHANGE,
+    }
 
-keys! {
-    JOINT_ID = "id": text(Rule::Id).otherwise("`joint1`, `joint2`, … by position"),
+    const JOINT_ID = "id": text(Rule::Id).otherwise("`joint1`, `joint2`, … by position"),
         "Id of the joint, unique within the worker.";
-    REALM = "realm": text(Rule::RealmName).required(), "Realm of the joint.";
-    ROLE = "role": text(Rule::NotEmpty).required(),
+    const REALM = "realm": text(Rule::RealmName).required(), "Realm of the joint.";
+    const ROLE = "role": text(Rule::NotEmpty).required(),
         "Role of the joint in the realm; its permissions apply to the joint.";
-    VHOST = "vhost": text(Rule::ShortText).or_text("/"), "Vhost of the joint.";
-    USER = "user": text(Rule::ShortText).required(), "AMQP user whose permissions apply to the joint.";
-    BODY_BYTES_MAX = "body_bytes_max": integer(1_024, 64 << 20).or(1 << 20),
+    const VHOST = "vhost": text(Rule::ShortText).or_text("/"), "Vhost of the joint.";
+    const USER = "user": text(Rule::ShortText).required(), "AMQP user whose permissions apply to the joint.";
+    const BODY_BYTES_MAX = "body_bytes_max": integer(1_024, 64 << 20).or(1 << 20),
         "Maximum size of a message body, in bytes. A longer call fails; a longer AMQP message is rejected \
          without requeueing.";
-    HOPS_MAX = "hops_max": integer(1, 64).or(8),
+    const HOPS_MAX = "hops_max": integer(1, 64).or(8),
         "Maximum number of joints that a message may pass, this one included. A message beyond it is not \
          forwarded, which stops loops.";
-    TARGET_EXCHANGE = "exchange": text(Rule::ShortText).or_text("openstack"),
+    const TARGET_EXCHANGE = "exchange": text(Rule::ShortText).or_text("openstack"),
         "Exchange of the target (oslo.messaging's `control_exchange`).";
-    TARGET_TOPIC = "topic": text(Rule::ShortText).required(), "Topic of the target.";
-    NAMESPACE = "namespace": text(Rule::NotEmpty).optional(), "Namespace of the target.";
-    VERSION = "version": text(Rule::NotEmpty).otherwise("none, which means 1.0"), "Version of the target.";
-    TARGET_DURABLE = "durable": OFF,
+    const TARGET_TOPIC = "topic": text(Rule::ShortText).required(), "Topic of the target.";
+    const NAMESPACE = "namespace": text(Rule::NotEmpty).optional(), "Namespace of the target.";
+    const VERSION = "version": text(Rule::NotEmpty).otherwise("none, which means 1.0"), "Version of the target.";
+    const TARGET_DURABLE = "durable": OFF,
         "Declares the exchange and queues as durable, as oslo.messaging's `amqp_durable_queues` does.";
-    TIMEOUT = "timeout_ms": integer(1, 86_400_000).or(60_000),
+    const TIMEOUT = "timeout_ms": integer(1, 86_400_000).or(60_000),
         "Maximum time to wait for an answer, in milliseconds.";
-    PENDING_MAX = "pending_max": integer(1, 1_000_000).or(1_000), "Maximum number of pending calls.";
-    PREFETCH = "prefetch": integer(1, 65_535).or(100), "Maximum number of unacknowledged deliveries.";
-    ERRORS = "errors": list(&ONE_ERROR).otherwise("the built-in pairs"),
+    const PENDING_MAX = "pending_max": integer(1, 1_000_000).or(1_000), "Maximum number of pending calls.";
+    const PREFETCH = "prefetch": integer(1, 65_535).or(100), "Maximum number of unacknowledged deliveries.";
+    const ERRORS = "errors": list(&ONE_ERROR).otherwise("the built-in pairs"),
         "Pairs of WAMP error URIs and Python exceptions.";
-    IMPERSONATE = "impersonate": OFF,
+    const IMPERSONATE = "impersonate": OFF,
         "Sends the authid of a disclosed sender as the message's `user-id`. The AMQP user needs the tag \
          `impersonator`.";
-    PROPERTIES_ARGUMENT = "properties_argument": text(Rule::NotEmpty).optional(),
+    const PROPERTIES_ARGUMENT = "properties_argument": text(Rule::NotEmpty).optional(),
         "Name of a keyword argument that carries the message's properties, with the `user_id` that the broker \
          has checked.";
-    MATCH = "match": one_of(&MATCHES).or_text("exact"), "Matching policy of the URI.";
-    EXCHANGE = "exchange": text(Rule::ShortText).required(), "Name of the exchange.";
-    EXCHANGE_TYPE = "exchange_type": one_of(&EXCHANGE_TYPES).or_text("topic"), "Type of the exchange.";
-    DURABLE = "durable": ON, "Declares the exchange as durable.";
-    DECLARE = "declare": ON, "Declares the exchange. With `false` it must exist.";
-    BODY = "body": one_of(&BODIES).or_text("json"), "Encoding of an event's arguments in a message body.";
+    const MATCH = "match": one_of(&MATCHES).or_text("exact"), "Matching policy of the URI.";
+    const EXCHANGE = "exchange": text(Rule::ShortText).required(), "Name of the exchange.";
+    const EXCHANGE_TYPE = "exchange_type": one_of(&EXCHANGE_TYPES).or_text("topic"), "Type of the exchange.";
+    const DURABLE = "durable": ON, "Declares the exchange as durable.";
+    const DECLARE = "declare": ON, "Declares the exchange. With `false` it must exist.";
+    const BODY = "body": one_of(&BODIES).or_text("json"), "Encoding of an event's arguments in a message body.";
 }
 
 static ONE_ERROR: Kind = Kind::Object(&ERROR);
 
-words! {
-    MATCHES("joints[].match") { "exact", "prefix", "wildcard" }
-    EXCHANGE_TYPES("joints[].exchange_type") { "direct", "fanout", "headers", "topic" }
-    BODIES("joints[].body") => Body {
+tables! {
+    words MATCHES("joints[].match") { "exact", "prefix", "wildcard" }
+    words EXCHANGE_TYPES("joints[].exchange_type") { "direct", "fanout", "headers", "topic" }
+    words BODIES("joints[].body") => Body {
         "json" => Json,
         "wamp" => Wamp,
         "oslo-notification" => Notification,
         "bytes" => Bytes,
     }
-    MODES("joints[].mode") { "call", "cast" }
-}
+    words MODES("joints[].mode") { "call", "cast" }
 
-table! {
     /// A procedure that oslo.messaging servers serve.
     #[derive(Clone, Debug, PartialEq)]
     pub struct ProcedureToTarget = static PROCEDURE_TO_TARGET(
@@ -110,9 +102,7 @@ table! {
         let context: Vec<(String, Json)> = Vec::new();
         let exceptions: Exceptions = Exceptions::default();
     }
-}
 
-table! {
     /// An oslo.messaging server whose methods are procedures.
     #[derive(Clone, Debug, PartialEq)]
     pub struct TargetToProcedure = static TARGET_TO_PROCEDURE(
@@ -138,9 +128,7 @@ table! {
         let procedure: Template = Template::default();
         let exceptions: Exceptions = Exceptions::default();
     }
-}
 
-table! {
     /// A topic whose events are published to an exchange.
     #[derive(Clone, Debug, PartialEq)]
     pub struct TopicToExchange = static TOPIC_TO_EXCHANGE(
@@ -161,9 +149,7 @@ table! {
         flat exchange: JointExchange;
         let routing_key: Template = Template::default();
     }
-}
 
-table! {
     /// An exchange whose messages become events of a topic.
     #[derive(Clone, Debug, PartialEq)]
     pub struct ExchangeToTopic = static EXCHANGE_TO_TOPIC(
@@ -183,9 +169,7 @@ table! {
         flat exchange: JointExchange;
         let topic: Template = Template::default();
     }
-}
 
-table! {
     static ERROR("joints[].errors[]", "an error of a joint") {
         "uri" = text(Rule::ExactUri).required(), "WAMP URI of the error.";
         "exception" = text(Rule::PythonName).required(), "Python exception, as `package.module.Class`.";

@@ -1,16 +1,12 @@
-//! JSON Web Tokens: every key that is taken. Long and flat.
+//! Keys of authentication by JSON Web Token.
 
 use super::auth::DEFAULT_ROLE;
-use super::form::{Rule, TYPE, Tagged, integer, list_not_empty, one_of, text};
-use super::table::{table, words};
+use super::form::{Rule, TYPE, integer, list_not_empty, one_of, text};
+use super::table::tables;
 
-pub(super) static JWT: Tagged = Tagged {
-    path: "auth.jwt.type",
-    name: "authentication by token",
-    variants: &[("static", &JWT_STATIC)],
-};
+tables! {
+    pub(super) tagged JWT("auth.jwt.type", "authentication by token") { "static" => JWT_STATIC }
 
-table! {
     static JWT_STATIC("auth.jwt[static]", "authentication by token") {
         ..TYPE;
         "jwks_file" = text(Rule::Path).optional().environment(),
@@ -44,10 +40,8 @@ table! {
         "clock_skew" = integer(0, 600).or(60),
             "Tolerated difference between the issuer's clock and the router's, in seconds.";
     }
-}
 
-words! {
-    ALGORITHMS("auth.jwt[static].algorithms[]") {
+    words ALGORITHMS("auth.jwt[static].algorithms[]") {
         "RS256",
         "RS384",
         "RS512",

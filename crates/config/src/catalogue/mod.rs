@@ -1,9 +1,7 @@
 //! The tables that say what a configuration may hold.
 //!
-//! The checks, the JSON Schema and the reference in the documentation are all read from here,
-//! so that none of them can say something else than the others. A key that is not in a
-//! [`Table`] is unknown, unless [`refused`] knows it from Crossbar.io and says why it is not
-//! taken.
+//! The checks, the builder, the JSON Schema and the reference in the documentation all come from these tables. A key
+//! that is not in a [`Table`] is unknown, unless [`refused`] has it from Crossbar.io with the reason.
 
 pub(crate) mod amqp;
 mod auth;
@@ -29,7 +27,7 @@ mod scram;
 mod session_limits;
 pub(crate) mod store;
 mod table;
-mod transport;
+pub(crate) mod transport;
 pub(crate) mod web;
 pub(crate) mod web_files;
 pub(crate) mod web_other;

@@ -1,15 +1,14 @@
-//! The node itself, its bounds and its admin listener: every key that is taken. Long and flat.
+//! Keys of the node, its limits and its admin listener.
 
 use std::time::Duration;
 
 use super::endpoint::ENDPOINT;
 use super::form::{Kind, Rule, integer, list, list_not_empty, object, one_of, tagged, text};
-use super::table::{table, words};
+use super::table::tables;
 use super::transport::{ALLOWED_HOSTS, PAGES};
 use super::worker::WORKER;
-use crate::model::ShutdownTrigger;
 
-table! {
+tables! {
     /// The whole file.
     pub static CONFIG("(file)", "a configuration") {
         "$schema" = text(Rule::Any).optional(),
@@ -23,21 +22,15 @@ table! {
         "audit_log" = object(&AUDIT_LOG).optional().own(), "Log of rejected logins, in a file.";
         "admin" = object(&ADMIN).optional().own(), "Listener for operators: HTTP pages, no WAMP.";
     }
-}
 
-table! {
     pub(super) static CONTROLLER("controller", "the controller") {
         "id" = text(Rule::Id).otherwise("made from the host's name"), "Id of the node.";
         "options" = object(&CONTROLLER_OPTIONS).otherwise("the defaults"), "Further options of the node.";
         "fabric" = object(&FABRIC).optional(), "Must be empty: `{}`.";
     }
-}
 
-table! {
     pub(super) static FABRIC("controller.fabric", "the controller's fabric") {}
-}
 
-table! {
     pub(super) static CONTROLLER_OPTIONS("controller.options", "the controller's options") {
         "title" = text(Rule::NotEmpty).optional(), "Display name of the node, shown at start and on its status page.";
         "shutdown" = Kind::OneOrMore(&one_of(&SHUTDOWN)).or_text("shutdown_on_worker_exit"),
@@ -45,26 +38,23 @@ table! {
              workers are threads of the node and end only when stopped.";
         "enable_parallel_worker_start" = Kind::Boolean.inert("all workers are started at once, whatever it says");
     }
-}
 
-words! {
-    pub(super) SHUTDOWN("controller.options.shutdown") => ShutdownTrigger {
+    /// The events that end the node, beside a signal.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[non_exhaustive]
+    pub enum ShutdownTrigger = pub(super) words SHUTDOWN("controller.options.shutdown") {
         "shutdown_on_shutdown_requested" => ShutdownRequested,
         "shutdown_on_worker_exit" => WorkerExit,
         "shutdown_on_worker_exit_with_error" => WorkerExitWithError,
         "shutdown_on_last_worker_exit" => LastWorkerExit,
     }
-}
 
-table! {
     pub(super) static ADMIN("admin", "the admin listener") {
         "endpoint" = tagged(&ENDPOINT).required(), "Address that the listener binds.";
         "pages" = list_not_empty(&one_of(&PAGES)).otherwise("all of them"), "Pages that the listener serves.";
         ..ALLOWED_HOSTS.otherwise("loopback names at a loopback address; else any");
     }
-}
 
-table! {
     /// Log of rejected logins, in a file.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct AuditLog = static AUDIT_LOG("audit_log", "the audit log") {
@@ -75,9 +65,7 @@ table! {
             "Maximum size of the log file, in bytes. At the limit it is renamed to end in `.1`, which replaces the \
              previous one, and a new file begins.";
     }
-}
 
-table! {
     /// Limits of a node.
     #[derive(Clone, Debug, PartialEq)]
     pub struct Limits = pub(super) static LIMITS("limits", "the node's limits") {

@@ -1,27 +1,25 @@
-//! How RawSocket and WebSocket are spoken: every key that is taken. Long and flat.
+//! Options of RawSocket and WebSocket on listeners.
 
 use std::time::Duration;
 
 use super::form::{
     Key, Kind, OFF, ON, Rule, integer, integer_or_zero, list_not_empty, object, text,
 };
-use super::table::{keys, table};
+use super::table::tables;
 use crate::model::{Allowed, Ping};
 use crate::plain;
 
-table! {
+tables! {
     pub(super) static RAWSOCKET_OPTIONS("rawsocket.options", "RawSocket options") {
         "max_message_size" = integer(512, 16 << 20)
             .otherwise("16,777,216, or `limits.queue_bytes_max` if that is less"),
             "Maximum size of a received message, in bytes. Clients receive the next lower power of two in the \
              handshake.";
-        // Off, because Autobahn|Python takes a RawSocket ping for a fault and closes: TCP's own
-        // keepalive finds dead peers without asking them.
+        // Off by default: Autobahn|Python treats a RawSocket ping as a fault and closes. TCP keepalive finds dead
+        // peers.
         ..ping_interval(0).own(), ping_timeout().own();
     }
-}
 
-table! {
     /// Options of the WebSocket protocol on a listener.
     #[derive(Clone, Debug, PartialEq)]
     pub struct WebSocketOptions = pub(super) static WEBSOCKET_OPTIONS("websocket.options", "WebSocket options") {
@@ -65,49 +63,47 @@ table! {
         let ping: Ping = Ping::NONE;
         let compression: Option<Deflate> = None;
     }
-}
 
-keys! {
-    pub(super) MAX_FRAME_SIZE = "max_frame_size": integer_or_zero(1, 64 << 20).or(0),
+    pub(super) const MAX_FRAME_SIZE = "max_frame_size": integer_or_zero(1, 64 << 20).or(0),
         "Maximum size of a received frame, in bytes. 0 bounds only the message.";
-    pub(super) COMPRESSION_KEY = "compression": object(&COMPRESSION).optional(),
+    pub(super) const COMPRESSION_KEY = "compression": object(&COMPRESSION).optional(),
         "Compression offered to clients.";
-    pub(super) TCP_NODELAY = "tcp_nodelay": ON, "Sends small writes at once (`TCP_NODELAY`).";
-    pub(super) SHOW_SERVER_VERSION = "show_server_version": ON, "Sends Crosstie's version in HTTP answers.";
-    pub(super) ECHO_CLOSE_CODEREASON = "echo_close_codereason": OFF,
+    pub(super) const TCP_NODELAY = "tcp_nodelay": ON, "Sends small writes at once (`TCP_NODELAY`).";
+    pub(super) const SHOW_SERVER_VERSION = "show_server_version": ON, "Sends Crosstie's version in HTTP answers.";
+    pub(super) const ECHO_CLOSE_CODEREASON = "echo_close_codereason": OFF,
         "Answers a client's close frame with the same code and reason.";
-    pub(super) FAIL_BY_DROP = "fail_by_drop": OFF,
+    pub(super) const FAIL_BY_DROP = "fail_by_drop": OFF,
         "Drops a client that violates the protocol, without a close frame.";
-    pub(super) AUTO_FRAGMENT_SIZE = "auto_fragment_size": integer(0, i64::MAX)
+    pub(super) const AUTO_FRAGMENT_SIZE = "auto_fragment_size": integer(0, i64::MAX)
         .inert("messages are sent in one frame");
-    pub(super) VALIDATE_UTF8 = "validate_utf8": Kind::Always(
+    pub(super) const VALIDATE_UTF8 = "validate_utf8": Kind::Always(
         true,
         "text that is not UTF-8 is never passed on",
     ).or_yes(),
         "Requires text messages to be UTF-8.";
-    pub(super) MASK_SERVER_FRAMES = "mask_server_frames": Kind::Always(
+    pub(super) const MASK_SERVER_FRAMES = "mask_server_frames": Kind::Always(
         false,
         "RFC 6455 section 5.1 forbids it",
     ).or_no(),
         "Masks the frames that the router sends.";
-    pub(super) REQUIRE_MASKED_CLIENT_FRAMES = "require_masked_client_frames": Kind::Always(
+    pub(super) const REQUIRE_MASKED_CLIENT_FRAMES = "require_masked_client_frames": Kind::Always(
         true,
         "RFC 6455 section 5.1 demands it",
     ).or_yes(),
         "Requires clients to mask their frames.";
-    pub(super) APPLY_MASK = "apply_mask": Kind::Always(true, "RFC 6455 section 5.3 demands it").or_yes(),
+    pub(super) const APPLY_MASK = "apply_mask": Kind::Always(true, "RFC 6455 section 5.3 demands it").or_yes(),
         "Applies the masks of received frames.";
-    pub(super) ENABLE_RFC6455 = "enable_rfc6455": Kind::Always(true, "it is the only version there is").or_yes(),
+    pub(super) const ENABLE_RFC6455 = "enable_rfc6455": Kind::Always(true, "it is the only version there is").or_yes(),
         "Accepts the protocol version of RFC 6455.";
-    pub(super) ENABLE_FLASH_POLICY = "enable_flash_policy": Kind::Always(
+    pub(super) const ENABLE_FLASH_POLICY = "enable_flash_policy": Kind::Always(
         false,
         "browsers have no Flash any more",
     ).or_no(),
         "Serves Flash's policy requests on the port.";
-    pub(super) ENABLE_HIXIE76 = "enable_hixie76": Kind::Boolean
+    pub(super) const ENABLE_HIXIE76 = "enable_hixie76": Kind::Boolean
         .inert("the drafts before RFC 6455 are not spoken");
-    pub(super) ENABLE_HYBI10 = "enable_hybi10": Kind::Boolean.inert("the drafts before RFC 6455 are not spoken");
-    pub(super) EXTERNAL_PORT = "external_port": integer(1, 65_535)
+    pub(super) const ENABLE_HYBI10 = "enable_hybi10": Kind::Boolean.inert("the drafts before RFC 6455 are not spoken");
+    pub(super) const EXTERNAL_PORT = "external_port": integer(1, 65_535)
         .inert("the Host header is not compared with the port");
 }
 
@@ -130,7 +126,7 @@ const fn ping_timeout() -> Key {
     }
 }
 
-table! {
+tables! {
     pub(super) static COMPRESSION("websocket.options.compression", "WebSocket compression") {
         "deflate" = object(&DEFLATE).otherwise("not offered"), "permessage-deflate (RFC 7692).";
     }
@@ -138,7 +134,7 @@ table! {
 
 const WINDOW_BITS: Kind = integer_or_zero(9, 15);
 
-table! {
+tables! {
     /// Options of permessage-deflate (RFC 7692).
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Deflate = pub(super) static DEFLATE("websocket.options.compression.deflate", "deflate options") {

@@ -1,4 +1,4 @@
-//! How WebSocket is spoken by those that are no router: echoes and components. Long and flat.
+//! Options of WebSocket for testees and components.
 
 use super::form::{Kind, ON, Rule, integer, list, text};
 use super::options::{
@@ -7,11 +7,11 @@ use super::options::{
     MILLISECONDS, REQUIRE_MASKED_CLIENT_FRAMES, SHOW_SERVER_VERSION, TCP_NODELAY, VALIDATE_UTF8,
     ping_interval,
 };
-use super::table::table;
+use super::table::tables;
 use crate::model::Deflate;
 use crate::plain;
 
-table! {
+tables! {
     /// Options of the WebSocket protocol on a testee.
     #[derive(Clone, Debug, PartialEq)]
     pub struct WebSocketTestee = pub(super) static WEBSOCKET_TESTEE_OPTIONS(
@@ -38,10 +38,8 @@ table! {
         let url: Option<String> = None;
         let compression: Option<Deflate> = None;
     }
-}
 
-table! {
-    /// As a router's, for a component that connects to a router.
+    /// The options of a router's listener, for a component that connects.
     pub(super) static WEBSOCKET_CLIENT_OPTIONS("components[].transport[websocket].options", "WebSocket options of a component") {
         "max_message_size" = integer(1, 64 << 20).otherwise("Autobahn's own"),
             "Maximum size of a received message after decompression, in bytes.";

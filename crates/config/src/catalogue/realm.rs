@@ -1,4 +1,4 @@
-//! Realms, roles and permissions: every key that is taken. Long and flat.
+//! Keys of realms, roles and permissions.
 
 use crosstie_routing::{CacheScope, CallQueue, Recording, Resumption, Retention};
 
@@ -7,14 +7,13 @@ use super::form::{OFF, ON, Rule, integer, integer_or_zero, list, object, one_of,
 use super::rlink::RLINK;
 use super::session_limits::{REALM_LIMITS, ROLE_LIMITS};
 use super::store::REALM_STORE;
-use super::table::{table, words};
+use super::table::tables;
 use crate::model::{
-    Allow, CallTimeoutUnit, CancelAnswers, Disclose, DiscloseMe, EmptyEligible, EventStore, Fabric,
-    LoneSurrogates, MatchPolicy, OnLeave, RLink, RealmLimits, RequestIdCheck, Role, RoleMatch,
-    UnreadableValues, UriCheck,
+    Allow, CancelAnswers, Disclose, DiscloseMe, EmptyEligible, EventStore, Fabric, MatchPolicy,
+    OnLeave, RLink, RealmLimits, RequestIdCheck, Role, RoleMatch, UriCheck,
 };
 
-table! {
+tables! {
     pub(crate) static REALM("realms[]", "a realm") {
         "name" = text(Rule::RealmName).required(), "Name of the realm, unique within the worker.";
         "id" = text(Rule::Any).inert("realms are known by their names");
@@ -31,18 +30,14 @@ table! {
         "rlinks" = list(&object(&RLINK)).optional(),
             "[Links](rlinks.md) that forward events and calls to and from realms of other routers.";
     }
-}
 
-table! {
     impl Resumption = static RESUMPTION("realms[].resumption", "how sessions are resumed") {
         window_ms: u64 = integer(1, 86_400_000).required().own(),
             "Time that a session waits for its client to return, in milliseconds.";
         sessions_max: usize = integer(1, 1_000_000).or(1_000).own(),
             "Maximum number of waiting sessions. Another one evicts the session that has waited longest.";
     }
-}
 
-table! {
     /// A realm with its roles.
     #[derive(Clone, Debug, PartialEq)]
     pub struct Realm = static REALM_OPTIONS("realms[].options", "a realm's options") {
@@ -96,35 +91,54 @@ table! {
         let resumption: Option<Resumption> = None;
         let rlinks: Vec<RLink> = Vec::new();
     }
-}
 
-words! {
-    REQUEST_ID_CHECK("realms[].options.request_id_check") => RequestIdCheck { "loose" => Loose, "strict" => Strict }
-    CALL_TIMEOUT_UNIT("realms[].options.call_timeout_unit") => CallTimeoutUnit {
+    words REQUEST_ID_CHECK("realms[].options.request_id_check") => RequestIdCheck { "loose" => Loose, "strict" => Strict }
+
+    /// The unit of a call's `timeout`.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum CallTimeoutUnit = words CALL_TIMEOUT_UNIT("realms[].options.call_timeout_unit") {
+        /// As the specification has it.
+        #[default]
         "milliseconds" => Milliseconds,
+        /// As Crossbar.io has it.
         "seconds" => Seconds,
     }
-    LONE_SURROGATES("realms[].options.lone_surrogates") => LoneSurrogates { "replace" => Replace, "refuse" => Refuse }
-    UNREADABLE_VALUES("realms[].options.unreadable_values") => UnreadableValues {
+
+    /// The handling of a JSON message with a lone surrogate.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum LoneSurrogates = words LONE_SURROGATES("realms[].options.lone_surrogates") {
+        /// Each half is replaced by U+FFFD.
+        #[default]
+        "replace" => Replace,
+        /// The message is rejected.
         "refuse" => Refuse,
+    }
+
+    /// The handling of a message whose arguments common WAMP libraries cannot decode.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum UnreadableValues = words UNREADABLE_VALUES("realms[].options.unreadable_values") {
+        /// The sender gets an error.
+        #[default]
+        "refuse" => Refuse,
+        /// Receivers get what their serializer can hold.
         "convert" => Convert,
+        /// Receivers with the sender's serializer get the arguments unread.
         "pass" => Pass,
     }
-    EMPTY_ELIGIBLE("realms[].options.empty_eligible") => EmptyEligible {
+
+    words EMPTY_ELIGIBLE("realms[].options.empty_eligible") => EmptyEligible {
         "nobody" => Nobody,
         "everybody" => Everybody,
     }
-    CANCEL_ANSWERS("realms[].options.cancel_answers") => CancelAnswers {
+    words CANCEL_ANSWERS("realms[].options.cancel_answers") => CancelAnswers {
         "by_client" => ByClient,
         "always" => Always,
         "kill_only" => KillOnly,
     }
-    ON_LEAVE("realms[].options.on_leave") => OnLeave { "crossbar" => Crossbar, "specified" => Specified }
-    DISCLOSE_ME("realms[].options.disclose_me") => DiscloseMe { "allow" => Allow, "refuse" => Refuse }
-    URI_CHECK("realms[].options.uri_check") => UriCheck { "loose" => Loose, "strict" => Strict }
-}
+    words ON_LEAVE("realms[].options.on_leave") => OnLeave { "crossbar" => Crossbar, "specified" => Specified }
+    words DISCLOSE_ME("realms[].options.disclose_me") => DiscloseMe { "allow" => Allow, "refuse" => Refuse }
+    words URI_CHECK("realms[].options.uri_check") => UriCheck { "loose" => Loose, "strict" => Strict }
 
-table! {
     pub(crate) static ROLE("realms[].roles[]", "a role") {
         "name" = text(Rule::NotEmpty).required(), "Name of the role, unique within the realm.";
         "id" = text(Rule::Any).inert("roles are known by their names");
@@ -159,19 +173,15 @@ table! {
         "limits" = object(&ROLE_LIMITS).otherwise("the node's `limits` alone").own(),
             "Limits of sessions with the role. The node's `limits` apply if they are lower.";
     }
-}
 
-words! {
-    AUTHORIZER_CACHE("realms[].roles[].authorizer_cache") => CacheScope {
+    words AUTHORIZER_CACHE("realms[].roles[].authorizer_cache") => CacheScope {
         "role" => Role,
         "authid" => Authid,
         "session" => Session,
         "uri" => Uri,
     }
-    ROLE_MATCH("realms[].roles[].role_match") => RoleMatch { "specific" => Specific, "crossbar" => Crossbar }
-}
+    words ROLE_MATCH("realms[].roles[].role_match") => RoleMatch { "specific" => Specific, "crossbar" => Crossbar }
 
-table! {
     static PERMISSION("realms[].roles[].permissions[]", "a permission") {
         "uri" = text(Rule::Uri).required(),
             "URI or pattern. Without `match`, a star at the end makes it a prefix (`com.*`), and stars elsewhere a \
@@ -185,22 +195,16 @@ table! {
         "trustlevel" = integer_or_zero(0, 65_535).otherwise("the role's").own(),
             "[Trust level](authorization.md#trust-levels) of publications and calls under this permission.";
     }
-}
 
-words! {
-    MATCH("permissions[].match") => MatchPolicy { "exact" => Exact, "prefix" => Prefix, "wildcard" => Wildcard }
-}
+    words MATCH("permissions[].match") => MatchPolicy { "exact" => Exact, "prefix" => Prefix, "wildcard" => Wildcard }
 
-table! {
     impl Allow = static ALLOW("permissions[].allow", "a permission's allow") {
         call: bool = OFF, "Allows CALL.";
         register: bool = OFF, "Allows REGISTER.";
         publish: bool = OFF, "Allows PUBLISH.";
         subscribe: bool = OFF, "Allows SUBSCRIBE.";
     }
-}
 
-table! {
     impl Disclose = static DISCLOSE("permissions[].disclose", "a permission's disclose") {
         caller: bool = OFF, "Discloses the caller to callees, whether the caller asks for it or not.";
         publisher: bool = OFF, "Discloses the publisher to subscribers, whether the publisher asks for it or not.";

@@ -1,11 +1,11 @@
-//! Vhosts that survive their machine: every key that is taken.
+//! Keys of replicated vhosts.
 
 use super::endpoint::{CERTIFICATE, CHAIN_CERTIFICATES, TLS_KEY};
 use super::fabric::{CA_CERTIFICATES, CREDENTIALS, URLS};
 use super::form::{Kind, OFF, ON, Rule, list, list_not_empty, object, one_of, text};
-use super::table::{table, words};
+use super::table::tables;
 
-table! {
+tables! {
     pub(super) static REPLICATED("workers[router].amqp.vhosts[].replicated", "a replicated vhost") {
         "nats" = object(&NATS).required().own(), "NATS servers with JetStream that keep the vhost's journal.";
         "replicas" = Kind::Numbers {path: "workers[router].amqp.vhosts[].replicated.replicas", numbers: &[1, 3], }.or(3).own(),
@@ -35,23 +35,17 @@ table! {
              vhost it asks whether they sync acknowledged data at once (`sync_interval: always`). If most of those that \
              answer do not, it does not take over. A server that does not answer delays nothing.";
     }
-}
 
-table! {
     static NATS("workers[router].amqp.vhosts[].replicated.nats", "NATS") {
         ..URLS, CREDENTIALS, CA_CERTIFICATES;
     }
-}
 
-table! {
     static NODES_TLS("workers[router].amqp.vhosts[].replicated.tls", "TLS between nodes") {
         ..TLS_KEY, CERTIFICATE, CHAIN_CERTIFICATES;
         "ca_certificates" = list_not_empty(&text(Rule::NotEmpty)).required(),
             "PEM files of the authorities that sign the other nodes' certificates.";
     }
-}
 
-words! {
-    STANDBY("workers[router].amqp.vhosts[].replicated.standby") { "warm", "cold" }
-    ELSEWHERE("workers[router].amqp.vhosts[].replicated.elsewhere") { "refuse", "splice" }
+    words STANDBY("workers[router].amqp.vhosts[].replicated.standby") { "warm", "cold" }
+    words ELSEWHERE("workers[router].amqp.vhosts[].replicated.elsewhere") { "refuse", "splice" }
 }

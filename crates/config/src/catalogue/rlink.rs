@@ -1,17 +1,15 @@
-//! Links between realms of two routers: every key that is taken. Long and flat.
+//! Keys of links to other routers.
 
 use std::time::Duration;
 
 use super::connecting::CONNECTING_ENDPOINT;
-use super::form::{
-    ON, Rule, TYPE, Tagged, integer, list, list_not_empty, object, one_of, tagged, text,
-};
+use super::form::{ON, Rule, TYPE, integer, list, list_not_empty, object, one_of, tagged, text};
 use super::options::{MILLISECONDS, ping_interval};
-use super::table::{keys, table};
+use super::table::tables;
 use super::transport::{SERIALIZER, SERIALIZERS};
 use crate::model::{RLinkAuth, RLinkTransport};
 
-table! {
+tables! {
     /// A link to a realm of another router.
     #[derive(Clone, PartialEq, Eq)]
     pub struct RLink = pub(crate) static RLINK("realms[].rlinks[]", "a link") {
@@ -54,43 +52,28 @@ table! {
         let transport: RLinkTransport = RLinkTransport::nowhere();
         let auth: RLinkAuth = RLinkAuth::NodeKey;
     }
-}
 
-static RLINK_TRANSPORT: Tagged = Tagged {
-    path: "realms[].rlinks[].transport.type",
-    name: "a link's transport",
-    variants: &[
-        ("rawsocket", &RLINK_RAWSOCKET),
-        ("websocket", &RLINK_WEBSOCKET),
-    ],
-};
+    tagged RLINK_TRANSPORT("realms[].rlinks[].transport.type", "a link's transport") {
+        "rawsocket" => RLINK_RAWSOCKET, "websocket" => RLINK_WEBSOCKET
+    }
 
-keys! {
-    ID = "id": text(Rule::Id).inert("a link has one transport");
-    ENDPOINT = "endpoint": tagged(&CONNECTING_ENDPOINT).optional(), "Address to connect to.";
-}
+    const ID = "id": text(Rule::Id).inert("a link has one transport");
+    const ENDPOINT = "endpoint": tagged(&CONNECTING_ENDPOINT).optional(), "Address to connect to.";
 
-table! {
     static RLINK_RAWSOCKET("realms[].rlinks[].transport[rawsocket]", "a link's RawSocket transport") {
         ..TYPE, ID, ENDPOINT.required();
         "url" = text(Rule::Any).inert("the endpoint says where it connects to");
         "serializer" = one_of(&SERIALIZERS).or_text("cbor"), "Serializer of the connection.";
         "options" = object(&RLINK_RAWSOCKET_OPTIONS).otherwise("the defaults"), "Options of the RawSocket protocol.";
     }
-}
 
-table! {
     static RLINK_RAWSOCKET_OPTIONS("realms[].rlinks[].transport[rawsocket].options", "RawSocket options of a link") {
         ..MESSAGE_BYTES, ping_interval(20_000).own();
     }
-}
 
-keys! {
-    MESSAGE_BYTES = "max_message_size": integer(512, 16 << 20).or(16 << 20),
+    const MESSAGE_BYTES = "max_message_size": integer(512, 16 << 20).or(16 << 20),
         "Maximum size of a received message, in bytes.";
-}
 
-table! {
     static RLINK_WEBSOCKET("realms[].rlinks[].transport[websocket]", "a link's WebSocket transport") {
         ..TYPE, ID, ENDPOINT.otherwise("made from the URL");
         "url" = text(Rule::WebSocketUrl).required().environment(), "URL of the WebSocket.";
@@ -98,9 +81,7 @@ table! {
             "Offered serializers, in order.";
         "options" = object(&RLINK_WEBSOCKET_OPTIONS).otherwise("the defaults"), "Options of the WebSocket protocol.";
     }
-}
 
-table! {
     static RLINK_WEBSOCKET_OPTIONS("realms[].rlinks[].transport[websocket].options", "WebSocket options of a link") {
         ..MESSAGE_BYTES, ping_interval(20_000);
         "auto_ping_timeout" = MILLISECONDS
@@ -109,9 +90,7 @@ table! {
         "open_handshake_timeout" = MILLISECONDS.inert("the endpoint's `timeout` holds until the session is there");
         "close_handshake_timeout" = MILLISECONDS.inert("a link closes its connection within a second");
     }
-}
 
-table! {
     static RLINK_AUTH("realms[].rlinks[].auth", "a link's auth") {
         "anonymous" = object(&RLINK_ANONYMOUS).otherwise("another method").own(), "Joins without credentials.";
         "ticket" = object(&RLINK_TICKET).otherwise("another method").own(), "Authenticates by ticket.";
@@ -121,31 +100,21 @@ table! {
         "cryptosign" = object(&RLINK_CRYPTOSIGN).otherwise("another method").own(),
             "Authenticates by private key (WAMP-cryptosign).";
     }
-}
 
-table! {
     static RLINK_ANONYMOUS("realms[].rlinks[].auth.anonymous", "a link's anonymous auth") {}
-}
 
-table! {
     static RLINK_TICKET("realms[].rlinks[].auth.ticket", "a link's ticket") {
         "ticket" = text(Rule::NotEmpty).required().environment().own(), "Ticket to send.";
     }
-}
 
-table! {
     static RLINK_WAMPCRA("realms[].rlinks[].auth.wampcra", "a link's WAMP-CRA") {
         "secret" = text(Rule::NotEmpty).required().environment().own(), "Secret that signs the challenge.";
     }
-}
 
-table! {
     static RLINK_SCRAM("realms[].rlinks[].auth.scram", "a link's SCRAM") {
         "password" = text(Rule::NotEmpty).required().environment().own(), "SCRAM password.";
     }
-}
 
-table! {
     static RLINK_CRYPTOSIGN("realms[].rlinks[].auth.cryptosign", "a link's cryptosign") {
         "privkey" = text(Rule::Hexadecimal64).required().environment().own(), "Private key: 64 hexadecimal digits.";
     }

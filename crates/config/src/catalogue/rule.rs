@@ -1,4 +1,4 @@
-//! Rules for texts: as a check, as a regular expression, and in words.
+//! Rules for texts: as a check, as a regular expression and in words.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -7,9 +7,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 pub enum Rule {
     Any,
     NotEmpty,
-    /// A text that fits AMQP's short strings, which names are.
+    /// A name that fits AMQP's short strings.
     ShortText,
-    /// A text that can be handed to a program.
+    /// A text without U+0000, for programs.
     NoNul,
     /// The path of a file or directory.
     Path,
@@ -39,7 +39,7 @@ pub enum Rule {
     WebSocketUrl,
     HttpUrl,
     NatsUrl,
-    /// What a browser is sent to.
+    /// The target of a redirection.
     Location,
     /// The beginning of a URL's path, or nothing.
     UrlPath,

@@ -1,20 +1,14 @@
-//! SCRAM: every key that is taken. Long and flat.
+//! Keys of SCRAM.
 
 use super::auth::{DEFAULT_ROLE, DYNAMIC, FUNCTION, ROLE_OF_PRINCIPAL};
-use super::form::{Rule, TYPE, Tagged, integer, map, object, one_of, text};
-use super::table::{table, words};
+use super::form::{Rule, TYPE, integer, map, object, one_of, text};
+use super::table::tables;
 
-pub(super) static SCRAM: Tagged = Tagged {
-    path: "auth.scram.type",
-    name: "SCRAM",
-    variants: &[
-        ("static", &SCRAM_STATIC),
-        ("dynamic", &SCRAM_DYNAMIC),
-        ("function", &SCRAM_FUNCTION),
-    ],
-};
+tables! {
+    pub(super) tagged SCRAM("auth.scram.type", "SCRAM") {
+        "static" => SCRAM_STATIC, "dynamic" => SCRAM_DYNAMIC, "function" => SCRAM_FUNCTION
+    }
 
-table! {
     static SCRAM_STATIC("auth.scram[static]", "SCRAM") {
         ..TYPE;
         "principals" = map(Rule::NotEmpty, &object(&SCRAM_PRINCIPAL)).otherwise("read from `principals_file`"),
@@ -25,9 +19,7 @@ table! {
              the node's directory.";
         ..DEFAULT_ROLE.own();
     }
-}
 
-table! {
     static SCRAM_PRINCIPAL("auth.scram[static].principals{}", "a principal of SCRAM") {
         "kdf" = one_of(&FUNCTIONS).required(),
             "Key derivation function of the client. `argon2id13`, the specification's name for `argon2id-13`, is \
@@ -43,13 +35,9 @@ table! {
             "Key that signs the router's own proof: 64 hexadecimal digits.";
         ..ROLE_OF_PRINCIPAL;
     }
-}
 
-words! {
-    FUNCTIONS("auth.scram[static].principals{}.kdf") { "argon2id-13", "argon2id13", "pbkdf2" }
-}
+    words FUNCTIONS("auth.scram[static].principals{}.kdf") { "argon2id-13", "argon2id13", "pbkdf2" }
 
-table! {
     static SCRAM_DYNAMIC("auth.scram[dynamic]", "SCRAM by a procedure") = DYNAMIC;
     static SCRAM_FUNCTION("auth.scram[function]", "SCRAM by a function") = FUNCTION;
 }

@@ -1,34 +1,30 @@
-//! What a realm keeps: every key that is taken. Long and flat.
+//! Keys of a realm's store.
 
 use crosstie_routing::Retention;
 
-use super::form::{
-    Kind, OFF, ON, Rule, TYPE, Tagged, integer, integer_or_zero, list, one_of, text,
-};
-use super::table::{keys, table, words};
+use super::form::{Kind, OFF, ON, Rule, TYPE, integer, integer_or_zero, list, one_of, text};
+use super::table::tables;
 use crate::model::MatchPolicy;
 
-pub(super) static REALM_STORE: Tagged = Tagged {
-    path: "realms[].store.type",
-    name: "a realm's store",
-    variants: &[("memory", &MEMORY), ("sqlite", &SQLITE), ("cfxdb", &CFXDB)],
-};
+tables! {
+    pub(super) tagged REALM_STORE("realms[].store.type", "a realm's store") {
+        "memory" => MEMORY, "sqlite" => SQLITE, "cfxdb" => CFXDB
+    }
 
-keys! {
-    LIMIT = "limit": integer(1, 100_000).or(100),
+    const LIMIT = "limit": integer(1, 100_000).or(100),
         "Default for histories and queues without a `limit` of their own: maximum number of events per history, \
          and of waiting calls per queue.";
-    EVENT_HISTORY = "event-history": list(&ONE_HISTORY).optional(),
+    const EVENT_HISTORY = "event-history": list(&ONE_HISTORY).optional(),
         "Topics whose events are recorded: [event history](event-history.md).";
-    CALL_QUEUE = "call-queue": list(&ONE_QUEUE).optional(),
+    const CALL_QUEUE = "call-queue": list(&ONE_QUEUE).optional(),
         "Procedures whose calls wait if no callee is free: [calls that wait](calls.md#calls-that-wait).";
-    RETAINED = "retained": list(&ONE_RETENTION).otherwise("until they make room for others").own(),
+    const RETAINED = "retained": list(&ONE_RETENTION).otherwise("until they make room for others").own(),
         "Lifetimes of retained events: [those that end](event-history.md#retained-events-that-end).";
 }
 
 static ONE_RETENTION: Kind = Kind::Object(&RETENTION);
 
-table! {
+tables! {
     impl Retention = static RETENTION("realms[].store.retained[]", "an age of retained events") {
         uri: String = text(Rule::Uri).required().own(),
             "Topic or pattern of topics. Of several entries that match, the shortest age counts.";
@@ -42,13 +38,11 @@ static ONE_QUEUE: Kind = Kind::Object(&QUEUE);
 
 static ONE_HISTORY: Kind = Kind::Object(&HISTORY);
 
-table! {
+tables! {
     static MEMORY("realms[].store[memory]", "a store in memory") {
         ..TYPE, LIMIT, EVENT_HISTORY, CALL_QUEUE, RETAINED;
     }
-}
 
-table! {
     /// File of a realm's events.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct EventStore = static SQLITE("realms[].store[sqlite]", "a store in a file") {
@@ -73,10 +67,8 @@ table! {
             "Waits for the disk at each commit. Without it, acknowledged events survive the end of the process, but \
              not always that of the machine.";
     }
-}
 
-table! {
-    /// Crossbar.io's on disk, whose files nobody else can read.
+    /// Crossbar.io's store on disk, in a format of its own.
     static CFXDB("realms[].store[cfxdb]", "a store on disk") {
         ..TYPE, LIMIT, EVENT_HISTORY, CALL_QUEUE, RETAINED;
         "path" = text(Rule::Path).inert(IN_MEMORY);
@@ -90,7 +82,7 @@ table! {
 
 const IN_MEMORY: &str = "events are kept in memory";
 
-table! {
+tables! {
     static HISTORY("realms[].store.event-history[]", "an event history") {
         ..HISTORY_URI, HISTORY_MATCH;
         "limit" = integer(1, 100_000).otherwise("the store's `limit`"),
@@ -101,23 +93,19 @@ table! {
 
 static ONE_STORED_HISTORY: Kind = Kind::Object(&STORED_HISTORY);
 
-table! {
+tables! {
     static STORED_HISTORY("realms[].store[sqlite].event-history[]", "an event history in a file") {
         ..HISTORY_URI, HISTORY_MATCH;
         "limit" = integer(1, 1_000_000_000).otherwise("the store's `limit`"),
             "Maximum number of events in the history. Beyond it the oldest are deleted. `bytes_max` bounds the file.";
         ..HISTORY_AGE;
     }
-}
 
-keys! {
-    HISTORY_URI = "uri": text(Rule::Uri).required(), "Topic or pattern of topics.";
-    HISTORY_MATCH = "match": one_of(&MATCH).or_text("exact"), "Matching policy of `uri`.";
-    HISTORY_AGE = "age_ms_max": integer_or_zero(1, 31_536_000_000_000).or(0).own(),
+    const HISTORY_URI = "uri": text(Rule::Uri).required(), "Topic or pattern of topics.";
+    const HISTORY_MATCH = "match": one_of(&MATCH).or_text("exact"), "Matching policy of `uri`.";
+    const HISTORY_AGE = "age_ms_max": integer_or_zero(1, 31_536_000_000_000).or(0).own(),
         "Maximum age of an event, in milliseconds. 0 keeps events until others replace them.";
-}
 
-table! {
     static QUEUE("realms[].store.call-queue[]", "a call queue") {
         "uri" = text(Rule::Uri).required(),
             "Procedure or pattern that a registration's is compared with. Of several entries the best match counts.";
@@ -125,9 +113,7 @@ table! {
         "limit" = integer(0, 100_000).otherwise("the store's `limit`"),
             "Maximum number of calls that wait for the callees of one registration. Another one fails.";
     }
-}
 
-words! {
-    QUEUE_MATCH("realms[].store.call-queue[].match") { "exact", "prefix", "wildcard" }
-    MATCH("realms[].store.event-history[].match") { "exact", "prefix", "wildcard" }
+    words QUEUE_MATCH("realms[].store.call-queue[].match") { "exact", "prefix", "wildcard" }
+    words MATCH("realms[].store.event-history[].match") { "exact", "prefix", "wildcard" }
 }

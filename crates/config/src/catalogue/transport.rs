@@ -1,108 +1,88 @@
-//! Transports: every key that is taken. Long and flat.
+//! Keys of transports.
 
 use super::amqp::AMQP_TRANSPORT;
 use super::auth::AUTH;
 use super::cookie::COOKIE;
 use super::endpoint::ENDPOINT;
 use super::form::{
-    Kind, OFF, Rule, TYPE, Tagged, Words, integer, list, list_not_empty, map, object, one_of,
-    tagged, text,
+    Kind, OFF, Rule, TYPE, Words, integer, list, list_not_empty, map, object, one_of, tagged, text,
 };
 use super::options::{RAWSOCKET_OPTIONS, WEBSOCKET_OPTIONS};
 use super::other_options::WEBSOCKET_TESTEE_OPTIONS;
 use super::session_limits::LISTENER_LIMITS_KEY;
-use super::table::{keys, table, words};
+use super::table::tables;
 use super::web::{UNIVERSAL_WEB, WEB_TRANSPORT};
-use crate::model::Page;
 
-pub(crate) static TRANSPORT: Tagged = Tagged {
-    path: "transports[].type",
-    name: "a transport",
-    variants: &[
-        ("amqp", &AMQP_TRANSPORT),
-        ("rawsocket", &RAWSOCKET_TRANSPORT),
-        ("stream.testee", &STREAM_TESTEE_TRANSPORT),
-        ("universal", &UNIVERSAL_TRANSPORT),
-        ("web", &WEB_TRANSPORT),
-        ("websocket", &WEBSOCKET_TRANSPORT),
-        ("websocket.testee", &WEBSOCKET_TESTEE_TRANSPORT),
-    ],
-};
+tables! {
+    pub(crate) tagged TRANSPORT("transports[].type", "a transport") {
+        "amqp" => AMQP_TRANSPORT,
+        "rawsocket" => RAWSOCKET_TRANSPORT,
+        "stream.testee" => STREAM_TESTEE_TRANSPORT,
+        "universal" => UNIVERSAL_TRANSPORT,
+        "web" => WEB_TRANSPORT,
+        "websocket" => WEBSOCKET_TRANSPORT,
+        "websocket.testee" => WEBSOCKET_TESTEE_TRANSPORT,
+    }
 
-keys! {
-    pub(super) TRANSPORT_ID = "id": text(Rule::Id).otherwise("`transport1`, `transport2`, … by position"),
+    pub(super) const TRANSPORT_ID = "id": text(Rule::Id).otherwise("`transport1`, `transport2`, … by position"),
         "Id of the transport, unique within the worker.";
-    ENDPOINT_KEY = "endpoint": tagged(&ENDPOINT).required(), "Address that the listener binds.";
-    pub(super) MAX_CONNECTIONS = "max_connections": integer(1, u32::MAX as i64)
+    const ENDPOINT_KEY = "endpoint": tagged(&ENDPOINT).required(), "Address that the listener binds.";
+    pub(super) const MAX_CONNECTIONS = "max_connections": integer(1, u32::MAX as i64)
         .otherwise("bounded by `limits.sessions_max`"),
         "Maximum number of open connections of the listener. Another connection is closed at once.";
-    pub(super) ADMITS = "admits": map(Rule::RealmName, &list(&text(Rule::NotEmpty)))
+    pub(super) const ADMITS = "admits": map(Rule::RealmName, &list(&text(Rule::NotEmpty)))
         .otherwise("all of them").own(),
         "Realms, each with the roles, that sessions of this transport may join. A session of another role is \
          sent ABORT with `wamp.error.no_such_role`, of another realm with `wamp.error.no_such_realm`. A proxy's \
          `routes` become this key.";
-    pub(super) PAGES_KEY = "pages": list(&PAGE).optional().own(),
+    pub(super) const PAGES_KEY = "pages": list(&PAGE).optional().own(),
         "Pages served to plain HTTP requests on the port: `health` at `/health`, `metrics` at `/metrics`, \
          `status` at `/`.";
-    pub(super) ALLOWED_HOSTS = "allowed_hosts": list_not_empty(&text(Rule::NotEmpty))
+    pub(super) const ALLOWED_HOSTS = "allowed_hosts": list_not_empty(&text(Rule::NotEmpty))
         .otherwise(
             "loopback names (`localhost`, `*.localhost`, 127.0.0.0/8, `::1`) at a loopback address without \
              `allowed_origins`; else any"
         ).own(),
         "Host names accepted in the `Host` header of HTTP requests. `*` matches anything; a name without a port \
          matches any port. The check rejects pages of other sites whose name resolves to this machine.";
-    pub(super) SERIALIZERS_KEY = "serializers": list_not_empty(&SERIALIZER).otherwise("all of them"),
+    pub(super) const SERIALIZERS_KEY = "serializers": list_not_empty(&SERIALIZER).otherwise("all of them"),
         "Serializers that clients may choose; over WebSocket each also in its batched form.";
-    pub(super) AUTH_KEY = "auth": object(&AUTH).otherwise("`anonymous`, with the role `anonymous`"),
+    pub(super) const AUTH_KEY = "auth": object(&AUTH).otherwise("`anonymous`, with the role `anonymous`"),
         "Authentication methods of the transport. An empty object counts as none.";
-    pub(super) COOKIE_KEY = "cookie": object(&COOKIE).optional(),
+    pub(super) const COOKIE_KEY = "cookie": object(&COOKIE).optional(),
         "Cookie that identifies returning browsers (`auth.cookie`).";
-    pub(super) DEBUG = "debug": Kind::Boolean.inert("the log level says what is logged");
-}
+    pub(super) const DEBUG = "debug": Kind::Boolean.inert("the log level says what is logged");
 
-table! {
     pub(super) static RAWSOCKET_TRANSPORT("transports[rawsocket]", "a RawSocket transport") {
         ..TYPE, TRANSPORT_ID, ENDPOINT_KEY, MAX_CONNECTIONS, LISTENER_LIMITS_KEY, ADMITS, SERIALIZERS_KEY;
         ..AUTH_KEY;
         "options" = object(&RAWSOCKET_OPTIONS).otherwise("the defaults"), "Options of the RawSocket protocol.";
         ..DEBUG;
     }
-}
 
-table! {
     pub(super) static WEBSOCKET_TRANSPORT("transports[websocket]", "a WebSocket transport") {
         ..TYPE, TRANSPORT_ID, ENDPOINT_KEY, MAX_CONNECTIONS, LISTENER_LIMITS_KEY, ADMITS, URL, SERIALIZERS_KEY;
         ..AUTH_KEY, COOKIE_KEY;
         "options" = object(&WEBSOCKET_OPTIONS).otherwise("the defaults"), "Options of the WebSocket protocol.";
         ..PAGES_KEY, ALLOWED_HOSTS, DEBUG;
     }
-}
 
-table! {
     pub(super) static STREAM_TESTEE_TRANSPORT("transports[stream.testee]", "a stream testee") {
         ..TYPE, TRANSPORT_ID, ENDPOINT_KEY, MAX_CONNECTIONS.own(), TESTEE_DEBUG;
     }
-}
 
-table! {
     pub(super) static WEBSOCKET_TESTEE_TRANSPORT("transports[websocket.testee]", "a WebSocket testee") = TESTEE_TRANSPORT_KEYS;
-}
 
-table! {
     pub(super) const TESTEE_TRANSPORT_KEYS {
         ..TYPE, TRANSPORT_ID, ENDPOINT_KEY, MAX_CONNECTIONS.own(), URL;
         "options" = object(&WEBSOCKET_TESTEE_OPTIONS).otherwise("the defaults"), "Options of the WebSocket protocol.";
         ..TESTEE_DEBUG;
     }
-}
 
-keys! {
-    TESTEE_DEBUG = "debug": OFF, "Logs the start and the end of each connection, with the reason.";
-    pub(super) URL = "url": text(Rule::WebSocketUrl).otherwise("made from the endpoint"),
+    const TESTEE_DEBUG = "debug": OFF, "Logs the start and the end of each connection, with the reason.";
+    pub(super) const URL = "url": text(Rule::WebSocketUrl).otherwise("made from the endpoint"),
         "Public address, if it is not the endpoint's own (behind a proxy).";
-}
 
-table! {
     pub(super) static UNIVERSAL_TRANSPORT("transports[universal]", "a universal transport") {
         ..TYPE, TRANSPORT_ID, ENDPOINT_KEY, MAX_CONNECTIONS, LISTENER_LIMITS_KEY, ADMITS;
         "rawsocket" = object(&UNIVERSAL_RAWSOCKET).otherwise("disabled"), "RawSocket on the port.";
@@ -111,9 +91,7 @@ table! {
         "web" = object(&UNIVERSAL_WEB).optional(), "Web services on the port, at paths without a WebSocket.";
         ..PAGES_KEY, ALLOWED_HOSTS;
     }
-}
 
-table! {
     pub(super) static UNIVERSAL_RAWSOCKET("transports[universal].rawsocket", "RawSocket in a universal transport") {
         "type" = one_of(&Words { path: "", words: &["rawsocket"] }).or_text("rawsocket"),
             "Type of the object; may be left out.";
@@ -121,9 +99,7 @@ table! {
         "options" = object(&RAWSOCKET_OPTIONS).otherwise("the defaults"), "Options of the RawSocket protocol.";
         ..DEBUG;
     }
-}
 
-table! {
     pub(super) static UNIVERSAL_WEBSOCKET("transports[universal].websocket{}", "WebSocket in a universal transport") {
         "type" = one_of(&Words { path: "", words: &["websocket"] }).or_text("websocket"),
             "Type of the object; may be left out.";
@@ -136,7 +112,18 @@ table! {
 static PAGE: Kind = Kind::OneOf(&PAGES);
 pub(super) static SERIALIZER: Kind = Kind::OneOf(&SERIALIZERS);
 
-words! {
-    pub(crate) SERIALIZERS("serializers[]") { "cbor", "msgpack", "json" }
-    pub(crate) PAGES("pages[]") => Page { "health" => Health, "metrics" => Metrics, "status" => Status }
+tables! {
+    pub(crate) words SERIALIZERS("serializers[]") { "cbor", "msgpack", "json" }
+
+    /// An HTTP page that the router answers with itself.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[non_exhaustive]
+    pub enum Page = pub(crate) words PAGES("pages[]") {
+        /// `/health`
+        "health" => Health,
+        /// `/metrics`, in Prometheus form.
+        "metrics" => Metrics,
+        /// `/`, for people.
+        "status" => Status,
+    }
 }

@@ -3,12 +3,10 @@
 use std::time::Duration;
 
 use super::endpoint::ENDPOINT;
-use super::form::{
-    Kind, OFF, Rule, TYPE, Tagged, Words, integer, integer_or_zero, object, one_of, tagged,
-};
+use super::form::{Kind, OFF, Rule, TYPE, Words, integer, integer_or_zero, object, one_of, tagged};
 use super::http_bridge::{CALLER, PUBLISHER, WEBHOOK};
 use super::session_limits::LISTENER_LIMITS_KEY;
-use super::table::table;
+use super::table::tables;
 use super::transport::{ADMITS, ALLOWED_HOSTS, MAX_CONNECTIONS, PAGES_KEY, TRANSPORT_ID};
 use super::web_files::{ARCHIVE, CGI, JSON, NODE_INFO, NONE, REDIRECT, STATIC};
 use super::web_other::{
@@ -16,7 +14,7 @@ use super::web_other::{
 };
 use crate::plain;
 
-table! {
+tables! {
     pub(super) static WEB_TRANSPORT("transports[web]", "a web transport") {
         ..TYPE, TRANSPORT_ID;
         "endpoint" = tagged(&ENDPOINT).required(), "Address that the listener binds.";
@@ -25,9 +23,7 @@ table! {
         "options" = object(&WEB_OPTIONS).otherwise("the defaults"), "Options of HTTP.";
         ..PAGES_KEY, ALLOWED_HOSTS;
     }
-}
 
-table! {
     pub(super) static UNIVERSAL_WEB("transports[universal].web", "web services in a universal transport") {
         "type" = one_of(&Words { path: "", words: &["web"] }).or_text("web"), "Type of the object; may be left out.";
         "paths" = paths().required(), PATHS_ABOUT;
@@ -39,7 +35,7 @@ table! {
 const PATHS_ABOUT: &str = "Services by the next component of a request's path: `files` stands for `/files` and \
                            everything below. `/` serves all other paths. A service of type `path` has deeper paths.";
 
-table! {
+tables! {
     /// Options of HTTP on a listener.
     #[derive(Clone, Debug, PartialEq)]
     pub struct WebOptions = static WEB_OPTIONS("transports[web].options", "web options") {
@@ -56,7 +52,7 @@ table! {
     }
 }
 
-/// A function, because what holds itself can be a static alone.
+/// A function: only a static may refer to itself.
 const fn paths() -> Kind {
     Kind::Map {
         keys: Rule::WebPath,
@@ -67,31 +63,27 @@ const fn paths() -> Kind {
 
 static SERVICE: Kind = Kind::Tagged(&WEB_SERVICE);
 
-pub(super) static WEB_SERVICE: Tagged = Tagged {
-    path: "transports[web].paths{}.type",
-    name: "a web service",
-    variants: &[
-        ("static", &STATIC),
-        ("path", &WEB_PATH),
-        ("redirect", &REDIRECT),
-        ("json", &JSON),
-        ("nodeinfo", &NODE_INFO),
-        ("websocket", &WEB_WEBSOCKET),
-        ("longpoll", &LONG_POLL),
-        ("caller", &CALLER),
-        ("publisher", &PUBLISHER),
-        ("webhook", &WEBHOOK),
-        ("reverseproxy", &REVERSE_PROXY),
-        ("websocket-reverseproxy", &WEBSOCKET_REVERSE_PROXY),
-        ("archive", &ARCHIVE),
-        ("cgi", &CGI),
-        ("wsgi", &WSGI),
-        ("resource", &RESOURCE),
-        ("none", &NONE),
-    ],
-};
+tables! {
+    pub(super) tagged WEB_SERVICE("transports[web].paths{}.type", "a web service") {
+        "static" => STATIC,
+        "path" => WEB_PATH,
+        "redirect" => REDIRECT,
+        "json" => JSON,
+        "nodeinfo" => NODE_INFO,
+        "websocket" => WEB_WEBSOCKET,
+        "longpoll" => LONG_POLL,
+        "caller" => CALLER,
+        "publisher" => PUBLISHER,
+        "webhook" => WEBHOOK,
+        "reverseproxy" => REVERSE_PROXY,
+        "websocket-reverseproxy" => WEBSOCKET_REVERSE_PROXY,
+        "archive" => ARCHIVE,
+        "cgi" => CGI,
+        "wsgi" => WSGI,
+        "resource" => RESOURCE,
+        "none" => NONE,
+    }
 
-table! {
     static WEB_PATH("web[path]", "a nested web path") {
         ..TYPE, super::web_files::SERVICE_ID;
         "paths" = paths().required(), "Services below the path, as in the transport.";

@@ -1,21 +1,19 @@
-//! Web services that lead to no realm: files, values, other places. Long and flat.
+//! Keys of web services without a realm: files, values, redirections and programs.
 
 use std::time::Duration;
 
 use super::form::{Kind, OFF, ON, Rule, TYPE, integer, list, map, object, text};
-use super::table::{keys, table};
+use super::table::tables;
 use crate::model::{FileSource, Json};
 use crate::plain;
 
-keys! {
-    pub(super) SERVICE_ID = "id": text(Rule::Id).inert("a web service is known by its path");
-    MIME_TYPES = "mime_types": map(Rule::NotEmpty, &text(Rule::MediaType)).optional(),
+tables! {
+    pub(super) const SERVICE_ID = "id": text(Rule::Id).inert("a web service is known by its path");
+    const MIME_TYPES = "mime_types": map(Rule::NotEmpty, &text(Rule::MediaType)).optional(),
         "Media types by file name ending (`.svg`), beside the built-in ones.";
-    DEFAULT_FILE = "default_file": text(Rule::Path).otherwise("404"),
+    const DEFAULT_FILE = "default_file": text(Rule::Path).otherwise("404"),
         "File served with status 200 in place of a missing one, for single-page applications.";
-}
 
-table! {
     pub(super) static STATIC("web[static]", "a service of files") {
         ..TYPE, SERVICE_ID;
         "directory" = text(Rule::Path).otherwise("the folder in `package`").environment(),
@@ -26,9 +24,7 @@ table! {
         "resource" = text(Rule::Path).otherwise("the one in `directory`"), "Folder in that package.";
         "options" = object(&STATIC_OPTIONS).otherwise("the defaults"), "Options of the file service.";
     }
-}
 
-table! {
     /// Files below a directory, or of a Python package.
     #[derive(Clone, Debug, PartialEq)]
     pub struct WebFiles = static STATIC_OPTIONS("web[static].options", "options of a service of files") {
@@ -42,9 +38,7 @@ table! {
              are kept in memory.";
         let source: FileSource = FileSource::Directory(String::new());
     }
-}
 
-table! {
     /// Members of a zip file.
     #[derive(Clone, Debug, PartialEq)]
     pub struct WebArchive = pub(super) static ARCHIVE("web[archive]", "a service of an archive") {
@@ -70,31 +64,23 @@ table! {
         cache_bytes_max: usize = integer(1, 1 << 40).or(64 << 20).own(), "Maximum size of cached members, in bytes.";
         let default_file: Option<String> = None;
     }
-}
 
-table! {
     static ARCHIVE_OPTIONS("web[archive].options", "options of a service of an archive") {
         ..DEFAULT_FILE;
     }
-}
 
-table! {
     pub(super) static REDIRECT("web[redirect]", "a redirection") {
         ..TYPE, SERVICE_ID;
         "url" = text(Rule::Location).required(), "Target of the redirection (302): a URL or a path.";
     }
-}
 
-table! {
     pub(super) static JSON("web[json]", "a service of a value") {
         ..TYPE, SERVICE_ID;
         "value" = Kind::Json.required(), "Value of the answer.";
         "options" = object(&JSON_OPTIONS).otherwise("the defaults"),
             "Options of the answer. (In Crossbar.io they have no effect.)";
     }
-}
 
-table! {
     /// A fixed JSON value.
     #[derive(Clone, Debug, PartialEq)]
     pub struct WebJson = static JSON_OPTIONS("web[json].options", "options of a service of a value") {
@@ -103,21 +89,15 @@ table! {
         discourage_caching: bool = OFF, "Tells browsers not to cache the value.";
         let value: Json = Json::Null;
     }
-}
 
-table! {
     pub(super) static NODE_INFO("web[nodeinfo]", "a page about the node") {
         ..TYPE, SERVICE_ID;
     }
-}
 
-table! {
     pub(super) static NONE("web[none]", "a path without a service") {
         ..TYPE, SERVICE_ID;
     }
-}
 
-table! {
     /// Programs that serve one request each (RFC 3875).
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Cgi = pub(super) static CGI("web[cgi]", "a service of CGI programs") {

@@ -1,4 +1,4 @@
-//! Web services that others serve: sessions, servers behind, programs. Long and flat.
+//! Keys of web services with a backend: sessions, other servers and Python programs.
 
 use std::time::Duration;
 
@@ -7,27 +7,23 @@ use super::form::{
     Kind, OFF, Rule, TYPE, Words, integer, integer_or_zero, object, one_of, tagged, text,
 };
 use super::options::WEBSOCKET_OPTIONS;
-use super::table::{keys, table};
+use super::table::tables;
 use super::transport::{AUTH_KEY, COOKIE_KEY, DEBUG, SERIALIZERS_KEY, URL};
 use super::web_files::SERVICE_ID;
 use crate::plain;
 
-table! {
+tables! {
     pub(super) static WEB_WEBSOCKET("web[websocket]", "WebSocket at a web path") {
         ..TYPE, SERVICE_ID, URL, SERIALIZERS_KEY, AUTH_KEY, COOKIE_KEY;
         "options" = object(&WEBSOCKET_OPTIONS).otherwise("the defaults"), "Options of the WebSocket protocol.";
         ..DEBUG;
     }
-}
 
-table! {
     pub(super) static LONG_POLL("web[longpoll]", "a long-poll service") {
         ..TYPE, SERVICE_ID, SERIALIZERS_KEY.own(), AUTH_KEY.own();
         "options" = object(&LONG_POLL_OPTIONS).otherwise("the defaults"), "Options of long-poll sessions.";
     }
-}
 
-table! {
     static LONG_POLL_OPTIONS("web[longpoll].options", "long-poll options") {
         "session_timeout" = integer_or_zero(1, 86_400).or(30),
             "Lifetime of a session without requests, in seconds. 0 is a day.";
@@ -46,18 +42,14 @@ table! {
         "debug" = Kind::Boolean.inert("the log level says what is logged");
         "debug_transport_id" = text(Rule::Any).inert("a guessed session id would give access to the session");
     }
-}
 
-keys! {
-    REQUESTS_MAX = "requests_max": integer(1, 100_000).optional().own(),
+    const REQUESTS_MAX = "requests_max": integer(1, 100_000).optional().own(),
         "Maximum number of concurrent forwarded requests. As many more wait for `timeout`; further ones get \
          status 503.";
-    TIMEOUT = "timeout": integer(1, 86_400).or(60).own(),
+    const TIMEOUT = "timeout": integer(1, 86_400).or(60).own(),
         "Maximum time for an answer to begin, and between its parts, in seconds. After it the client gets \
          status 504.";
-}
 
-table! {
     /// Forwarding of requests to another HTTP server.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct ReverseProxy = pub(super) static REVERSE_PROXY("web[reverseproxy]", "a reverse proxy") {
@@ -75,9 +67,7 @@ table! {
         ..REQUESTS_MAX.or(256) => requests_max: usize;
         ..TIMEOUT => timeout: Duration as plain::seconds;
     }
-}
 
-table! {
     pub(super) static WEBSOCKET_REVERSE_PROXY("web[websocket-reverseproxy]", "a reverse proxy of WebSockets") {
         ..TYPE, SERVICE_ID, URL;
         "options" = object(&WEBSOCKET_OPTIONS).otherwise("the defaults"),
@@ -90,9 +80,7 @@ table! {
             "Maximum time for the server to answer the opening handshake, in seconds. After it the client gets \
              status 504.";
     }
-}
 
-table! {
     static BACKEND("web[websocket-reverseproxy].backend", "the server behind a reverse proxy of WebSockets") {
         "type" = one_of(&Words { path: "", words: &["websocket"] }).required(), "Protocol of the server.";
         ..SERVICE_ID;
@@ -104,15 +92,11 @@ table! {
         "options" = Kind::Json.inert("client and server agree on how WebSocket is spoken");
         ..DEBUG;
     }
-}
 
-keys! {
-    BODY_BYTES_MAX = "body_bytes_max": integer(0, 1 << 40).or(16 << 20).own(),
+    const BODY_BYTES_MAX = "body_bytes_max": integer(0, 1 << 40).or(16 << 20).own(),
         "Maximum size of a request body, in bytes. A longer one gets status 413. A body above 100,000 bytes is \
          kept in a temporary file until the program has read it.";
-}
 
-table! {
     pub(super) static WSGI("web[wsgi]", "a WSGI application") {
         ..TYPE, SERVICE_ID;
         "module" = text(Rule::NotEmpty).required(), "Python module of the application.";
@@ -121,9 +105,7 @@ table! {
         "maxthreads" = integer(1, 1_024).or(20), "Maximum number of threads, and so of concurrent requests.";
         ..REQUESTS_MAX.or(64), TIMEOUT, BODY_BYTES_MAX;
     }
-}
 
-table! {
     pub(super) static RESOURCE("web[resource]", "a Twisted resource") {
         ..TYPE, SERVICE_ID;
         "classname" = text(Rule::PythonName).required(), "Class of the resource, with its module.";

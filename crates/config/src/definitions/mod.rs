@@ -1,9 +1,8 @@
 //! A RabbitMQ definitions file: what `rabbitmqctl export_definitions` and its management pages
 //! write, versions 3 and 4.
 //!
-//! Whatever can be there is read; whatever cannot is listed with the reason
-//! ([`Definitions::skipped`]), because who moves a broker must know what will be missing. Only a
-//! file that is none of RabbitMQ's is an error.
+//! Supported parts are read. Others are listed with the reason ([`Definitions::skipped`]), because an operator who
+//! moves a broker must know the differences. Only a file that RabbitMQ did not write is an error.
 
 mod skipped;
 mod value;
@@ -21,14 +20,14 @@ use crate::model::{
 use skipped::{reason_for_exchange, reason_for_queue, skip};
 use value::Value;
 
-/// A file of more bytes holds no definitions.
+/// Maximum size of a definitions file, in bytes.
 const FILE_BYTES_MAX: u64 = 256 << 20;
 
-/// A file that is no definitions file, and why.
+/// The reason why a file is not a definitions file.
 #[derive(Debug)]
 pub struct NoDefinitions {
     pub path: PathBuf,
-    /// With the way to what is wrong, where it is a part of the file.
+    /// With the path to the wrong part of the file.
     pub reason: String,
 }
 
@@ -43,7 +42,7 @@ impl Definitions {
         Self::parse(&bytes).map_err(failed)
     }
 
-    /// Reads a file's bytes; the error says what is wrong, and where.
+    /// Reads a file's bytes. The error names the problem and its place.
     pub fn parse(bytes: &[u8]) -> Result<Self, String> {
         let json: Json =
             serde_json::from_slice(bytes).map_err(|error| format!("it is not JSON: {error}"))?;
@@ -65,7 +64,7 @@ impl Definitions {
         reading.queues(&file)?;
         reading.bindings(&file)?;
         let more = skipped::in_file(&file)?;
-        // Limits of vhosts stand in two lists of the file.
+        // Two lists of the file hold limits of vhosts.
         for skipped in more {
             if !reading.definitions.skipped.contains(&skipped) {
                 reading.definitions.skipped.push(skipped);
@@ -105,7 +104,7 @@ impl Reading {
         Ok(())
     }
 
-    /// The hash of the password, or why the user cannot be taken.
+    /// The hash of the password, or the reason for skipping the user.
     fn password(
         &self,
         user: &Value<'_>,
@@ -116,12 +115,12 @@ impl Reading {
             None => algorithm_of(self.version.as_deref()),
         };
         Ok(match user.optional_text("password_hash")? {
-            // RabbitMQ's form of no password.
+            // RabbitMQ writes a missing password this way.
             Some("") => Ok(None),
             Some(text) => PasswordHash::parse(text, Some(algorithm))
                 .map(Some)
                 .map_err(|error| error.to_string()),
-            // Files that are written by hand may have it in clear text.
+            // Files written by hand may have a password in clear text.
             None => match user.optional_text("password")? {
                 Some("") | None => Ok(None),
                 Some(password) => Ok(Some(hash(name, password))),
@@ -248,8 +247,8 @@ impl Reading {
         Ok(())
     }
 
-    /// Why a binding cannot be made: RabbitMQ leaves internal exchanges out of its files, and what
-    /// was skipped is not there either.
+    /// The reason for skipping a binding: RabbitMQ's files have no internal exchanges, and skipped exchanges and
+    /// queues do not exist.
     fn no_ends(
         &self,
         vhost: &str,
@@ -313,7 +312,7 @@ fn version(file: &Value<'_>) -> Result<Option<String>, String> {
     Ok(version.map(str::to_owned))
 }
 
-/// The kind of hashes that do not name theirs: before 3.6 there was only one kind.
+/// The algorithm of hashes without a name: before version 3.6 RabbitMQ had only one.
 fn algorithm_of(version: Option<&str>) -> &'static str {
     let mut numbers = version.unwrap_or("4").split('.').map(str::parse::<u32>);
     match (numbers.next(), numbers.next()) {

@@ -1,10 +1,10 @@
-//! Parts of a definitions file that Crosstie does not take, each with the reason. A reader of
-//! the list is to see what will be different, not that a key was unknown.
+//! Parts of a definitions file that Crosstie does not import, each with the reason. The reasons describe the effect
+//! of the difference.
 
 use super::value::Value;
 use crate::model::{Json, Skipped};
 
-/// Keys of the file that are read, or say nothing about what is to be there.
+/// Keys of the file that are read, or that declare nothing.
 const KNOWN: &[&str] = &[
     "bindings",
     "exchanges",
@@ -29,11 +29,11 @@ const KNOWN: &[&str] = &[
 /// Names of the cluster and its nodes, which every file of newer versions has.
 const ABOUT_CLUSTERS: &[&str] = &["cluster_name", "cluster_tags", "internal_cluster_id"];
 
-/// An argument that only the definitions have would close the channels of clients that declare the queue without.
+/// An argument that only the definitions have would close the channels of clients that declare the queue without it.
 const NO_POLICIES: &str = "there are no policies: its settings hold only if the clients declare \
     them as arguments of their queues and exchanges; an argument that they do not declare is answered with 406";
 
-/// Whole lists of which nothing is taken, and keys that nobody knows.
+/// Lists that are skipped as a whole, and unknown keys.
 pub(super) fn in_file(file: &Value<'_>) -> Result<Vec<Skipped>, String> {
     let mut skipped = Vec::new();
     for policy in file.objects("policies")? {
@@ -73,7 +73,7 @@ fn topic_permission(permission: &Value<'_>) -> Result<Skipped, String> {
     })
 }
 
-/// Keys of a user that are not taken with the user.
+/// Keys of a user that are not imported.
 pub(super) fn of_user(user: &Value<'_>, name: &str) -> Option<Skipped> {
     let limits = user.get("limits");
     has_any(limits).then(|| Skipped {
@@ -85,7 +85,7 @@ pub(super) fn of_user(user: &Value<'_>, name: &str) -> Option<Skipped> {
     })
 }
 
-/// Keys of a vhost that are not taken with the vhost.
+/// Keys of a vhost that are not imported.
 pub(super) fn of_vhost(vhost: &Value<'_>, name: &str) -> Vec<Skipped> {
     let mut skipped = Vec::new();
     let limits = vhost.get("limits");
@@ -112,7 +112,7 @@ pub(super) fn of_vhost(vhost: &Value<'_>, name: &str) -> Vec<Skipped> {
     skipped
 }
 
-/// Why a queue of this type with these arguments is not taken, if it is not.
+/// The reason for skipping a queue of this type with these arguments, if any.
 pub(super) fn reason_for_queue(kind: Option<&str>, arguments: &[(String, Json)]) -> Option<String> {
     let argument = |name: &str| arguments.iter().find(|(known, _)| known == name);
     let named = argument("x-queue-type").and_then(|(_, kind)| kind.as_str());
@@ -124,7 +124,7 @@ pub(super) fn reason_for_queue(kind: Option<&str>, arguments: &[(String, Json)])
     None
 }
 
-/// Why an exchange of this type is not taken, if it is not.
+/// The reason for skipping an exchange of this type, if any.
 pub(super) fn reason_for_exchange(kind: &str) -> Option<String> {
     if ["direct", "fanout", "topic", "headers"].contains(&kind) {
         return None;
@@ -150,7 +150,7 @@ fn limits_of_vhost(name: &str, limits: Option<&Json>) -> Skipped {
     }
 }
 
-/// Whether a limit is 0, which is how RabbitMQ keeps a user or a vhost from being used.
+/// Whether a limit is 0, which disables a user or a vhost in RabbitMQ.
 fn has_zero(limits: Option<&Json>) -> bool {
     let limits = limits.and_then(Json::as_object);
     limits.is_some_and(|limits| limits.values().any(|limit| limit.as_i64() == Some(0)))

@@ -1,11 +1,11 @@
-//! JSON that is read with the way to it, so that whatever is wrong can be pointed at.
+//! JSON values with their paths, so that errors can name the place.
 
 use crate::model::Json;
 
 /// A value of the file.
 #[derive(Clone)]
 pub(super) struct Value<'a> {
-    /// As a JSON pointer (RFC 6901), which names of keys with slashes do not occur in.
+    /// The path as a JSON pointer (RFC 6901); no key has a slash.
     way: String,
     json: &'a Json,
 }
@@ -18,7 +18,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The items of a list, of which each must be an object; none where there is no such key.
+    /// The items of a list of objects; none if the key is missing.
     pub(super) fn objects(&self, key: &str) -> Result<Vec<Self>, String> {
         let items = match self.json.get(key) {
             None => return Ok(Vec::new()),
@@ -85,7 +85,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// An object; empty where there is none. RabbitMQ writes an empty one as a list at times.
+    /// An object, empty if missing. RabbitMQ sometimes writes an empty one as a list.
     pub(super) fn arguments(&self, key: &str) -> Result<Vec<(String, Json)>, String> {
         match self.json.get(key) {
             None | Some(Json::Null) => Ok(Vec::new()),

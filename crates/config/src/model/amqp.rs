@@ -1,19 +1,18 @@
-//! AMQP: users, vhosts, the store, and how a listener speaks.
+//! AMQP: users, vhosts, the store and imported definitions.
 
 use super::{AmqpIdentity, AmqpLimits, AmqpPermission, Json, Replicated};
 
 /// The broker behind a router worker's AMQP transports.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Amqp {
-    /// `guest` from loopback only, where no user is configured; with definitions, only after they
-    /// were imported.
+    /// By default `guest`, from loopback only. With definitions the default is added after their import.
     pub users: Vec<AmqpUser>,
-    /// `/` where none is configured; with definitions, only after they were imported.
+    /// By default `/`. With definitions the default is added after their import.
     pub vhosts: Vec<AmqpVhost>,
     /// A RabbitMQ definitions file to be imported when the worker starts: `Definitions::load`,
     /// then `Amqp::import`.
     pub definitions: Option<String>,
-    /// The file of what survives; it is made when there is something to write.
+    /// The file of durable data, created at the first write.
     pub store: String,
     pub limits: AmqpLimits,
     pub identity: AmqpIdentity,
@@ -23,41 +22,31 @@ pub struct Amqp {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AmqpUser {
     pub name: String,
-    /// None: no password lets the user in (certificates do).
+    /// `None`: the user logs in by certificate only.
     pub password: Option<crosstie_auth::PasswordHash>,
     pub tags: Vec<String>,
-    /// May come from other machines.
+    /// The user may connect from other machines.
     pub is_remote_allowed: bool,
 }
 
-/// A vhost and who may do what in it.
+/// A vhost with its permissions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AmqpVhost {
     pub name: String,
     pub permissions: Vec<AmqpPermission>,
-    /// It survives its machine.
+    /// Replication of the vhost.
     pub replicated: Option<Replicated>,
 }
 
-/// How a client proves who it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum AmqpMechanism {
-    Plain,
-    AmqPlain,
-    /// By the name in the certificate that its TLS connection showed.
-    External,
-}
-
-/// A RabbitMQ definitions file, as far as it can be imported.
+/// The importable parts of a RabbitMQ definitions file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Definitions {
-    /// The version of RabbitMQ that wrote them, if they say.
+    /// The version of RabbitMQ that wrote the file, if given.
     pub version: Option<String>,
     /// The file has users; some may have been skipped.
     pub names_users: bool,
     pub users: Vec<AmqpUser>,
-    /// With their permissions.
+    /// Vhosts with their permissions.
     pub vhosts: Vec<AmqpVhost>,
     pub exchanges: Vec<DefinedExchange>,
     pub queues: Vec<DefinedQueue>,
@@ -104,12 +93,12 @@ pub struct DefinedBinding {
 /// as in RabbitMQ's own import.
 pub type DefinedArguments = Vec<(String, Json)>;
 
-/// Something that the file has and Crosstie does not take.
+/// A part of the file that Crosstie does not import.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skipped {
-    /// What and which: `policy 'ha' in vhost '/'`.
+    /// The kind and the name: `policy 'ha' in vhost '/'`.
     pub what: String,
     pub why: String,
-    /// Without it a user may do more than in RabbitMQ.
+    /// Without this part a user may do more than in RabbitMQ.
     pub is_wider: bool,
 }

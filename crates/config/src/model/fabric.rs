@@ -1,22 +1,22 @@
 //! Realms of several nodes.
 
-/// How a realm meets those of its name on other nodes.
+/// The connection of a realm with those of its name on other nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fabric {
     /// Never empty.
     pub urls: Vec<NatsUrl>,
-    /// Relative to the node's directory, as the next.
+    /// Relative to the node's directory, like the next field.
     pub credentials: Option<String>,
     pub ca_certificates: Vec<String>,
     pub is_refused_detached: bool,
-    /// Calls go to callees of the caller's node, where there are any.
+    /// Calls prefer callees of the caller's node.
     pub is_own_preferred: bool,
-    /// A procedure for one callee has one, whatever becomes of the nodes: so many servers keep whose it is.
+    /// JetStream grants single-callee procedures, with this number of replicas.
     pub strict_replicas: Option<u8>,
     pub local_prefixes: Vec<String>,
 }
 
-/// Where a server of NATS is.
+/// Address of a NATS server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NatsUrl {
     pub host: String,
@@ -25,7 +25,7 @@ pub struct NatsUrl {
 }
 
 impl NatsUrl {
-    /// Reads one; why it is none.
+    /// Parses a URL; the error states the expected form.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
         let (scheme, rest) = text.split_once("://").ok_or(EXPECTED)?;
         let is_tls = match scheme {

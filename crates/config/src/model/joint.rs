@@ -1,24 +1,24 @@
-//! Joints: what of WAMP is something of AMQP, inside one router worker.
+//! Joints between WAMP and AMQP inside one router worker.
 
 use super::{ExchangeToTopic, ProcedureToTarget, TargetToProcedure, TopicToExchange};
 
-/// A joint: its end in a realm, its end in a vhost, and what it does between.
+/// A joint: its end in a realm, its end in a vhost, and its kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Joint {
     pub id: String,
     pub realm: String,
     pub role: String,
     pub vhost: String,
-    /// Whose permissions it has there.
+    /// The user whose permissions apply to the joint.
     pub user: String,
-    /// A longer body is not passed on.
+    /// Maximum size of a body; a longer one is not forwarded.
     pub body_bytes_max: usize,
-    /// Joints that a message may have come through, this one counted.
+    /// Maximum number of joints that a message may pass, this one included.
     pub hops_max: u32,
     pub kind: JointKind,
 }
 
-/// What comes in, and what goes out.
+/// The source and the target of a joint.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum JointKind {
@@ -28,7 +28,7 @@ pub enum JointKind {
     ExchangeToTopic(ExchangeToTopic),
 }
 
-/// Servers of oslo.messaging, or the ones that a joint stands for.
+/// A target of oslo.messaging.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JointTarget {
     pub exchange: String,
@@ -46,12 +46,12 @@ pub struct JointExchange {
     pub name: String,
     pub kind: String,
     pub is_durable: bool,
-    /// Otherwise it has to be there.
+    /// Without it the exchange must exist.
     pub is_declared: bool,
 }
 
 impl JointTarget {
-    /// The exchange that everybody on the topic is told through.
+    /// The exchange for casts to every server of the topic.
     pub fn fanout_exchange(&self) -> String {
         format!("{}_fanout", self.topic)
     }

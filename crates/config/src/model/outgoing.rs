@@ -1,24 +1,24 @@
-//! Components that a router itself is, in place of Crossbar.io's classes: events and calls become HTTP requests.
+//! Crossbar.io's component classes that turn events and calls into HTTP requests. The router runs them itself.
 
 use std::time::Duration;
 
-/// One of them.
+/// A bridge from WAMP to HTTP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutgoingBridge {
     pub id: String,
     pub realm: String,
     pub role: String,
     pub kind: OutgoingKind,
-    /// How long a server may take to answer.
+    /// Maximum time for a server to answer.
     pub timeout: Duration,
-    /// Requests that are on their way at once.
+    /// Maximum number of concurrent requests.
     pub requests_max: usize,
     pub answer_bytes_max: usize,
-    /// Files of authorities that are trusted beside the system's, for servers of HTTPS.
+    /// Files of certificate authorities for HTTPS servers, beside the system's.
     pub ca_certificates: Vec<String>,
 }
 
-/// Which one.
+/// The class of a bridge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OutgoingKind {
@@ -26,19 +26,19 @@ pub enum OutgoingKind {
     Forwarder {
         subscriptions: Vec<Forwarding>,
         method: String,
-        /// Any status will do where not said.
+        /// Without it any status is accepted.
         expected_code: Option<u16>,
     },
     /// Each call of a procedure is a request, and the answer its result.
     Callee {
         base_url: String,
         procedure: String,
-        /// Others that a call may lead to, as `https://host:port`.
+        /// Further servers that a call may use, as `https://host:port`.
         servers: Vec<String>,
     },
 }
 
-/// A topic, and where its events go.
+/// A topic and the URL of its events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Forwarding {
     pub topic: String,

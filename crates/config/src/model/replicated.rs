@@ -1,22 +1,22 @@
-//! Vhosts that survive their machine.
+//! Replicated vhosts.
 
 use super::{NatsUrl, Tls};
 
-/// How a vhost is kept by several machines.
+/// The replication of a vhost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replicated {
     /// Never empty.
     pub urls: Vec<NatsUrl>,
-    /// Relative to the node's directory, as the next.
+    /// Relative to the node's directory, like the next field.
     pub credentials: Option<String>,
     pub ca_certificates: Vec<String>,
     /// 1 or 3.
     pub replicas: u8,
-    /// The node reads along while another one owns the vhost.
+    /// The node follows the journal while another node owns the vhost.
     pub is_standby_warm: bool,
-    /// Where other nodes reach this one.
+    /// The address at which other nodes reach this node.
     pub address: Option<String>,
-    /// Both sides of connections between nodes; they are plain where there is none.
+    /// TLS of connections between nodes; without it they are plain.
     pub tls: Option<Tls>,
     pub elsewhere: Elsewhere,
     pub is_kept_locally: bool,
@@ -24,10 +24,10 @@ pub struct Replicated {
     pub monitor: Vec<String>,
 }
 
-/// What becomes of clients of a vhost that another node owns.
+/// The handling of clients of a vhost that another node owns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Elsewhere {
     Refuse,
-    /// They are passed on to that node.
+    /// Their connections are forwarded to that node.
     Splice,
 }

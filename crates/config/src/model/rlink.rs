@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use super::{RLink, Serializer};
 
-/// How it connects to the other router.
+/// The transport to the remote router.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RLinkTransport {
     pub endpoint: RLinkEndpoint,
-    /// Of a WebSocket: what it asks for, and of which host. A RawSocket has none.
+    /// The request of a WebSocket; none for RawSocket.
     pub request: Option<RLinkRequest>,
-    /// Offered in this order; a RawSocket asks for the first.
+    /// Offered in this order; RawSocket uses the first.
     pub serializers: Vec<Serializer>,
     pub connect_timeout: Duration,
     pub ping_interval: Option<Duration>,
@@ -39,7 +39,7 @@ pub enum RLinkEndpoint {
     Tcp {
         host: String,
         port: u16,
-        /// Of IP, where one alone is to be used.
+        /// The only IP version to use, if given.
         version: Option<u8>,
         tls: Option<RLinkTls>,
     },
@@ -52,9 +52,9 @@ pub enum RLinkEndpoint {
 pub struct RLinkTls {
     /// The name that the certificate must have.
     pub hostname: String,
-    /// Those that the system trusts where there are none.
+    /// If empty, the system's authorities.
     pub ca_certificates: Vec<String>,
-    /// The link's own, with its key.
+    /// The link's client certificate and its key.
     pub certificate: Option<(String, String)>,
 }
 
@@ -65,7 +65,7 @@ pub struct RLinkRequest {
     pub target: String,
 }
 
-/// How it proves who it is.
+/// The authentication method of a link.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RLinkAuth {

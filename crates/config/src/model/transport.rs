@@ -1,4 +1,4 @@
-//! Listeners and what they speak.
+//! Listeners and their protocols.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -9,31 +9,31 @@ use crosstie_auth::wamp::Methods;
 use crosstie_routing::RoleLimits;
 
 use super::{
-    AmqpTransport, Cookie, Serializer, Tls, Web, WebPaths, WebService, WebSocketOptions,
+    AmqpTransport, Cookie, Page, Serializer, Tls, Web, WebPaths, WebService, WebSocketOptions,
     WebSocketTestee,
 };
 
-/// One listener and what it speaks.
+/// One listener and its protocol.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Transport {
     pub id: String,
     pub endpoint: Endpoint,
     pub kind: TransportKind,
-    /// Only `limits.sessions_max` bounds it where not said.
+    /// Without it `limits.sessions_max` is the only bound.
     pub connections_max: Option<usize>,
     pub limits: ListenerLimits,
     /// The pages for plain HTTP requests.
     pub pages: Vec<Page>,
-    /// The names by which browsers may reach it.
+    /// Accepted values of `Host`.
     pub allowed_hosts: Allowed,
-    /// The roles, by realm, that sessions may have; any where not said.
+    /// The roles, by realm, that sessions may have; any without it.
     pub admits: Option<Admits>,
 }
 
 /// Roles by realm.
 pub type Admits = BTreeMap<String, BTreeSet<String>>;
 
-/// What those who come by a listener may have, where that is less than what the node lets anybody have.
+/// Limits of a listener. The node's apply if they are lower.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ListenerLimits {
     pub connections_per_second_max: Option<u32>,
@@ -43,12 +43,12 @@ pub struct ListenerLimits {
     pub each: RoleLimits,
 }
 
-/// Which names a browser may say: those of pages' origins, or of the host that it means to reach.
+/// Accepted values of `Origin` or `Host`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Allowed {
     All,
-    /// Those of this machine's loopback.
+    /// Names of this machine's loopback.
     Loopback,
     /// Patterns with `*`.
     Matching(Vec<String>),
@@ -61,12 +61,12 @@ pub enum TransportKind {
     RawSocket(RawSocket),
     /// WebSocket at any path.
     WebSocket(WebSocket),
-    /// A connection's protocol is told from its first bytes.
+    /// The first bytes of a connection decide its protocol.
     Universal {
         rawsocket: Option<RawSocket>,
         /// By path, with its leading slash.
         websocket: Vec<(String, WebSocket)>,
-        /// What is found at other paths.
+        /// Services at other paths.
         web: Option<Web>,
     },
     /// HTTP.
@@ -93,7 +93,7 @@ impl TransportKind {
         all
     }
 
-    /// Every web service, with those below others.
+    /// Every web service, nested ones included.
     pub fn web_services(&self) -> Vec<&WebService> {
         match self {
             Self::Universal { web: Some(web), .. } | Self::Web(web) => services(&web.paths),
@@ -130,7 +130,7 @@ pub struct Testee {
     pub debug: bool,
 }
 
-/// What comes back.
+/// The echo of a testee.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum TesteeKind {
@@ -140,19 +140,7 @@ pub enum TesteeKind {
     WebSocket(WebSocketTestee),
 }
 
-/// An HTTP page that the router answers with itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Page {
-    /// `/health`
-    Health,
-    /// `/metrics`, in Prometheus form.
-    Metrics,
-    /// `/`, for people.
-    Status,
-}
-
-/// Where a listener listens.
+/// Address of a listener.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Endpoint {
@@ -169,7 +157,7 @@ impl Endpoint {
         !tls.client_authorities.is_empty()
     }
 
-    /// Whether it is an address that nobody reaches but over this machine's loopback.
+    /// Whether only this machine's loopback reaches the address.
     pub fn is_loopback(&self) -> bool {
         match self {
             Self::Tcp(tcp) => tcp.interface.to_canonical().is_loopback(),
@@ -184,13 +172,13 @@ pub struct TcpEndpoint {
     pub interface: IpAddr,
     /// 0 takes any free port.
     pub port: u16,
-    /// The last of the ports, from that one on, of which the first that is free is taken.
+    /// The last port of a range that starts with `port`; the first free one is taken.
     pub port_last: Option<u16>,
     pub backlog: u32,
     /// `SO_REUSEPORT`: several processes listen on the port.
     pub shared: bool,
-    /// `TCP_USER_TIMEOUT`: how long sent bytes may stay unacknowledged; zero: the system decides; not
-    /// said: as long as a peer may take nothing.
+    /// `TCP_USER_TIMEOUT`: maximum time that sent data stays unacknowledged. Zero leaves it to the system; the
+    /// default is the time that a peer may read nothing.
     pub user_timeout: Option<Duration>,
     pub tls: Option<Tls>,
 }
@@ -199,7 +187,7 @@ pub struct TcpEndpoint {
 #[derive(Clone, Debug, PartialEq)]
 pub struct RawSocket {
     pub serializers: Vec<Serializer>,
-    /// How sessions prove who they are.
+    /// Authentication methods.
     pub auth: Arc<Methods>,
     pub message_bytes_max: usize,
     pub ping: Ping,
@@ -208,16 +196,16 @@ pub struct RawSocket {
 /// WAMP over WebSocket.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WebSocket {
-    /// The address that clients are told; the listener's own where not said.
+    /// Public address; by default the listener's.
     pub url: Option<String>,
     pub serializers: Vec<Serializer>,
-    /// How sessions prove who they are.
+    /// Authentication methods.
     pub auth: Arc<Methods>,
     pub cookie: Option<Box<Cookie>>,
     pub options: WebSocketOptions,
 }
 
-/// Where cookies are kept.
+/// Storage of cookies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CookieStore {
     Memory,
@@ -225,12 +213,12 @@ pub enum CookieStore {
     File(String),
 }
 
-/// How a silent peer is found to be dead.
+/// Detection of dead peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ping {
-    /// How long a connection may be silent before it is pinged; no pings where not said.
+    /// Silence after which a connection is pinged; without it there are no pings.
     pub interval: Option<Duration>,
-    /// How long the answer may take; a missing answer ends nothing where not said.
+    /// Maximum time for the answer; without it a missing answer ends nothing.
     pub timeout: Option<Duration>,
     pub payload_bytes: usize,
     /// Whether anything the peer sends counts as an answer.

@@ -1,4 +1,4 @@
-//! Web services: what HTTP requests find on a listener, by path.
+//! Web services of a listener, by path.
 
 use std::fmt;
 use std::time::Duration;
@@ -16,7 +16,7 @@ pub struct Web {
 }
 
 impl Web {
-    /// Every WebSocket with its path, by which it is found; what has no path has every other.
+    /// Every WebSocket with its path; a WebSocket without a path has all other paths.
     pub fn websockets(&self) -> Vec<(Option<String>, &WebSocket)> {
         let mut found = Vec::new();
         websockets(&self.paths, "", &mut found);
@@ -46,14 +46,14 @@ fn websockets<'w>(
     }
 }
 
-/// Services by the next component of a request's path; `/` has what no other has.
+/// Services by the next component of a request's path; `/` has all other paths.
 pub type WebPaths = Vec<(String, WebService)>;
 
-/// What is found at a path.
+/// The service at a path.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum WebService {
-    /// Nothing, said so.
+    /// No service.
     None,
     /// Services below it.
     Path(WebPaths),
@@ -78,7 +78,7 @@ pub enum WebService {
     Python(Box<WebPython>),
 }
 
-/// Where files are.
+/// Location of files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FileSource {
@@ -91,13 +91,13 @@ pub enum FileSource {
 /// WAMP in HTTP requests (WAMP, "HTTP Longpoll Transport").
 #[derive(Clone, Debug, PartialEq)]
 pub struct LongPoll {
-    /// How messages are judged: as those of a stream are.
+    /// Options of the session, as for a stream.
     pub session: RawSocket,
-    /// How long a session lives of which nothing is heard.
+    /// Lifetime of a session without requests.
     pub session_timeout: Duration,
-    /// How long a request for messages waits for the first.
+    /// Maximum time that a request waits for a message.
     pub request_timeout: Duration,
-    /// What waits for a session between its requests.
+    /// Maximum data queued for a session between requests.
     pub queue_bytes_max: usize,
     pub queue_messages_max: usize,
 }
@@ -110,7 +110,7 @@ pub struct HttpBridge {
     pub options: HttpBridgeOptions,
 }
 
-/// What requests are signed with.
+/// The key that signs requests.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RequestKey {
     pub key: String,
@@ -118,26 +118,26 @@ pub struct RequestKey {
 }
 
 impl fmt::Debug for RequestKey {
-    /// Without the secret, which no log is to have.
+    /// Omits the secret, which must not reach a log.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("RequestKey");
         shown.field("key", &self.key).finish_non_exhaustive()
     }
 }
 
-/// WebSocket connections passed on to another server.
+/// Forwarding of WebSocket connections to another server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WebSocketReverseProxy {
-    /// As it listens.
+    /// The listening side.
     pub frontend: WebSocket,
     /// `ws://` or `wss://`.
     pub url: String,
-    /// Files of certificates that are trusted beside those that the system trusts; relative to the node's directory.
+    /// Files of certificate authorities beside the system's, relative to the node's directory.
     pub ca_certificates: Vec<String>,
-    /// Whom its certificate must name; the URL's host where not said.
+    /// The name in the server's certificate; by default the URL's host.
     pub server_name: Option<String>,
     pub connections_max: usize,
-    /// How long the server may take to answer the handshake.
+    /// Maximum time for the server to answer the handshake.
     pub timeout: Duration,
 }
 
@@ -147,15 +147,15 @@ pub struct WebPython {
     pub program: WebProgram,
     pub threads_min: usize,
     pub threads_max: usize,
-    /// At a time; as many more wait.
+    /// Maximum number of concurrent requests; as many more wait.
     pub requests_max: usize,
-    /// How long the program may say nothing.
+    /// Maximum time without output of the program.
     pub timeout: Duration,
-    /// Of a request's body.
+    /// Maximum size of a request body.
     pub body_bytes_max: u64,
 }
 
-/// What is run in Python.
+/// The Python program.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum WebProgram {

@@ -1,6 +1,9 @@
-//! Workers of every kind, and how their processes run.
+//! Workers of every kind, and their processes.
 
-use super::{Amqp, GuestWatch, HostMonitorWorker, Joint, Json, Realm, Transport};
+use super::{
+    Amqp, ContainerShutdown, GuestOutput, GuestWatch, HostMonitorWorker, Joint, Json, Realm,
+    Restart, Transport,
+};
 
 /// One worker of the node.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,31 +16,31 @@ pub enum Worker {
     HostMonitor(HostMonitorWorker),
 }
 
-/// An isolated router: realms, and the transports that lead to them.
+/// An isolated router: realms and their transports.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RouterWorker {
     pub id: String,
-    /// One per core where not said.
+    /// By default one per core.
     pub threads: Option<usize>,
-    /// One thread spins on its sockets instead of sleeping.
+    /// One thread polls its sockets instead of sleeping.
     pub busy_poll: bool,
-    /// The router's threads run on these cores only; on any where empty.
+    /// Cores of the router's threads; any if empty.
     pub cpu_affinity: Vec<usize>,
     pub realms: Vec<Realm>,
     pub transports: Vec<Transport>,
-    /// Where a transport or a key asks for it.
+    /// Present if a transport or a key asks for a broker.
     pub amqp: Option<Amqp>,
     /// Between the realms and the vhosts.
     pub joints: Vec<Joint>,
     /// Hosted beside the router, in one child process for all of them.
     pub components: Vec<Component>,
-    /// Components that the router is itself.
+    /// Components that the router runs itself.
     pub bridges: Vec<super::OutgoingBridge>,
-    /// Stops send GOODBYE, instead of closing connections so that clients come back.
+    /// A stop sends GOODBYE instead of closing connections, after which clients reconnect.
     pub says_goodbye: bool,
-    /// One of `components` that does not start with the node ends the node.
+    /// The node ends if one of `components` fails to start with it.
     pub needs_components: bool,
-    /// How that process runs.
+    /// Options of that process.
     pub process: NativeOptions,
 }
 
@@ -47,26 +50,26 @@ pub struct ContainerWorker {
     pub id: String,
     pub components: Vec<Component>,
     pub process: NativeOptions,
-    /// One of `components` that does not start with the node ends the node.
+    /// The node ends if one of `components` fails to start with it.
     pub needs_components: bool,
     pub shutdown: ContainerShutdown,
     pub restart: Restart,
 }
 
-/// How a child process of the project's own kind runs.
+/// Options of a child process that hosts components.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NativeOptions {
     /// The name that process lists show.
     pub title: Option<String>,
-    /// The interpreter; one that is found beside the node's own program, or on PATH, where not said.
+    /// The interpreter; by default one beside the node's program, or on `PATH`.
     pub python: Option<String>,
-    /// Put before the interpreter's own places; relative to the node's directory.
+    /// Prepended to the interpreter's module path; relative to the node's directory.
     pub pythonpath: Vec<String>,
     pub cpu_affinity: Vec<usize>,
     pub environment: ChildEnvironment,
-    /// Whether components have a dictionary between them.
+    /// Components share a dictionary.
     pub exposes_shared: bool,
-    /// Given to components that ask their worker for it; null where not said.
+    /// Returned to components on request.
     pub extra: Json,
 }
 
@@ -74,39 +77,20 @@ pub struct NativeOptions {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChildEnvironment {
     pub inherit: Inherit,
-    /// Set, or set anew.
+    /// Variables to set or replace.
     pub variables: Vec<(String, String)>,
 }
 
-/// Which of the node's own variables a child sees.
+/// The variables that a child inherits from the node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Inherit {
     All,
-    /// All but those that the configuration takes secrets from.
+    /// All but those that supply secrets of the configuration.
     AllButSecrets,
-    /// Those that programs need to run at all; none that may hold a secret.
+    /// Those that programs need to run; none that may hold a secret.
     Usual,
     None,
     Only(Vec<String>),
-}
-
-/// When a container ends by itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ContainerShutdown {
-    Manual,
-    LastComponentStopped,
-    AnyComponentStopped,
-    AnyComponentFailed,
-}
-
-/// Whether a worker's process that ended is started again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Restart {
-    Never,
-    OnFailed,
-    Always,
 }
 
 /// One Autobahn|Python component.
@@ -115,10 +99,9 @@ pub struct Component {
     pub id: String,
     pub kind: ComponentKind,
     pub realm: String,
-    /// In a router worker: the role it has there.
+    /// The role of a router's component.
     pub role: Option<String>,
-    /// The checked object as it was written, variables replaced: what the host of components is
-    /// given.
+    /// The checked object as written, with variables replaced, for the host of components.
     pub definition: Json,
 }
 
@@ -134,10 +117,10 @@ pub enum ComponentKind {
 #[derive(Clone, Debug, PartialEq)]
 pub struct GuestWorker {
     pub id: String,
-    /// A name to be looked for on PATH, or a path, relative to `workdir`.
+    /// A name to look up on `PATH`, or a path relative to `workdir`.
     pub executable: String,
     pub arguments: Vec<String>,
-    /// Relative to the node's directory, which it is where not said.
+    /// Relative to the node's directory, which is the default.
     pub workdir: Option<String>,
     pub environment: ChildEnvironment,
     pub cpu_affinity: Vec<usize>,
@@ -152,22 +135,10 @@ pub struct GuestWorker {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum GuestInput {
-    /// Nothing.
+    /// Closed.
     Close,
-    /// One value in JSON; then the end, unless it is to stay open.
+    /// One value in JSON, and then the end unless `close` is false.
     Json { value: Json, close: bool },
-}
-
-/// Where what a guest writes goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum GuestOutput {
-    /// It has nothing to write to.
-    Close,
-    /// The node's log.
-    Log,
-    /// Read and thrown away.
-    Drop,
 }
 
 /// A WebSocket echo as a worker of its own.
@@ -189,7 +160,7 @@ impl Worker {
         }
     }
 
-    /// The word for it in a configuration.
+    /// The worker's `type`.
     pub fn type_name(&self) -> &'static str {
         match self {
             Self::Router(_) => "router",

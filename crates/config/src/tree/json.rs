@@ -7,7 +7,7 @@ use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use super::{DEPTH_MAX, Entry, NODES_MAX, Node, Span, Value, insert, too_deep, too_many};
 use crate::problem::Problem;
 
-/// The library reads JSON with comments and more; all of that is off.
+/// All leniencies of the library, such as comments, are off.
 const STRICT: ParseOptions = ParseOptions {
     allow_comments: false,
     allow_loose_object_property_names: false,
@@ -93,8 +93,8 @@ impl Reader<'_> {
     }
 }
 
-/// RFC 8259 sections 2 and 7: which whitespace there is, and that control characters in texts
-/// are escaped. The library is more lenient, and has no option for it.
+/// Checks whitespace and escaped control characters in texts (RFC 8259 sections 2 and 7). The library is more lenient
+/// and has no option for that.
 fn check_characters(text: &str) -> Result<(), Problem> {
     let mut inside = false;
     let mut escaped = false;

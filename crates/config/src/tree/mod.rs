@@ -1,7 +1,6 @@
-//! The positioned tree: what a file says, whichever of its two formats it is written in.
+//! The positioned tree: the content of a file of either format.
 //!
-//! Every value and every key knows where it stands, so that whatever is found wrong later,
-//! however late, can point at it.
+//! Every value and every key has its position, so that later checks can point at it.
 
 mod json;
 mod yaml;
@@ -11,9 +10,9 @@ use std::path::Path;
 use crate::model::Json;
 use crate::problem::Problem;
 
-/// How deep objects and lists may nest. The deepest known key stands at depth 9.
+/// Maximum nesting depth of objects and lists. The deepest known key is at depth 9.
 const DEPTH_MAX: usize = 64;
-/// How many values a file may hold, aliases expanded.
+/// Maximum number of values in a file, aliases expanded.
 const NODES_MAX: usize = 200_000;
 
 /// The language a file is written in.
@@ -26,7 +25,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// The format that the file's name says.
+    /// The format of a file name.
     pub fn of(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()? {
             "json" => Some(Self::Json),
@@ -51,7 +50,7 @@ pub struct Span {
     pub end: usize,
 }
 
-/// A value and where it stands; of an object or list only the first byte.
+/// A value and its position; of an object or list, its first byte.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Node {
     pub(crate) span: Span,
@@ -63,7 +62,7 @@ pub(crate) enum Value {
     Null,
     Boolean(bool),
     Integer(i64),
-    /// Every other number. Nothing in a configuration is one, so only its text is kept.
+    /// Any other number. No key accepts one, so only its text is kept.
     Number(String),
     Text(String),
     List(Vec<Node>),
@@ -78,8 +77,8 @@ pub(crate) struct Entry {
     pub(crate) node: Node,
 }
 
-/// Reads `text`; `None` when it is not of its format. A key given twice is a problem, and its
-/// first value is kept, so that the rest can be checked all the same.
+/// Reads `text`; `None` if it violates its format. A key given twice is a problem; its first value is kept, so that
+/// the rest can be checked.
 pub(crate) fn parse(text: &str, format: Format, problems: &mut Vec<Problem>) -> Option<Node> {
     let parsed = match format {
         Format::Json => json::parse(text, problems),
@@ -103,7 +102,7 @@ impl Node {
         }
     }
 
-    /// The value's kind alone, where it is nobody's business.
+    /// The kind of a secret value.
     pub(crate) fn describe_kind(&self) -> String {
         match &self.value {
             Value::Integer(_) => "an integer".into(),
@@ -147,7 +146,7 @@ fn number(text: &str) -> Json {
     number.map_or_else(|| text.into(), Json::Number)
 }
 
-/// `text` in quotes, without control characters, cut where it is long.
+/// `text` in quotes, without control characters and shortened.
 pub(crate) fn quoted(text: &str) -> String {
     const SHOWN_MAX: usize = 60;
     let mut shown: String = text.chars().take(SHOWN_MAX).collect();
@@ -157,7 +156,7 @@ pub(crate) fn quoted(text: &str) -> String {
     format!("{shown:?}")
 }
 
-/// Puts an entry into an object that must not have its key yet.
+/// Adds an entry to an object that must not have its key yet.
 fn insert(entries: &mut Vec<Entry>, entry: Entry, problems: &mut Vec<Problem>) {
     match entries.iter().find(|earlier| earlier.key == entry.key) {
         None => entries.push(entry),

@@ -1,8 +1,7 @@
 //! YAML into the tree.
 //!
-//! Plain scalars are read as the YAML that Crossbar.io's files are written for: `yes`, `on` and
-//! their like are booleans, `<<` merges. A number with a leading zero is text, since the two
-//! versions of YAML do not agree what it is.
+//! Plain scalars are read as Crossbar.io reads them: `yes`, `on` and the like are booleans, and `<<` merges. A number
+//! with a leading zero is text, since the two versions of YAML disagree on its value.
 
 use std::collections::HashMap;
 
@@ -49,11 +48,11 @@ struct Builder<'a> {
     nodes: usize,
 }
 
-/// A list or object that has not ended yet.
+/// An unfinished list or object.
 struct Open {
     span: Span,
     anchor: usize,
-    /// How many nodes there were before it.
+    /// The number of nodes before it.
     nodes_before: usize,
     content: Content,
 }
@@ -154,7 +153,7 @@ impl Builder<'_> {
     }
 
     fn close(&mut self) -> Result<(), Problem> {
-        // The parser's ends pair with its starts; a start that failed ended the reading.
+        // Each end of the parser has its start; a failed start has ended the reading.
         let Some(open) = self.open.pop() else {
             return Ok(());
         };
@@ -178,7 +177,7 @@ impl Builder<'_> {
         self.finish(node, open.anchor, self.nodes - open.nodes_before)
     }
 
-    /// Puts a finished node where it belongs.
+    /// Adds a finished node to its parent.
     fn finish(&mut self, node: Node, anchor: usize, nodes: usize) -> Result<(), Problem> {
         if anchor != 0 {
             self.anchors.insert(anchor, (node.clone(), nodes));
@@ -200,7 +199,7 @@ impl Builder<'_> {
                     };
                     insert(entries, entry, self.problems);
                 }
-                // Only an alias comes here: other values in a key's place were refused.
+                // Only an alias gets here: other values in a key's place were rejected.
                 None => {
                     let message = "a key must be text; it is an alias here";
                     return Err(Problem::error(node.span, message.into()));
@@ -210,7 +209,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// An alias costs what it stands for: nine levels of nine aliases each are a billion nodes.
+    /// An alias counts as its expansion: nine levels of nine aliases each are a billion nodes.
     fn count(&mut self, nodes: usize, at: Span) -> Result<(), Problem> {
         self.nodes += nodes;
         if self.nodes > NODES_MAX {
@@ -220,7 +219,7 @@ impl Builder<'_> {
     }
 }
 
-/// Adds what a merge key brings; keys that stand there themselves come first.
+/// Adds the keys of a merge key. The object's own keys take precedence.
 fn merge_into(entries: &mut Vec<Entry>, merge: Node) -> Result<(), Problem> {
     match merge.value {
         Value::Object(merged) => {
@@ -304,7 +303,7 @@ fn unknown_tag(tag: &Tag, at: Span) -> Problem {
 
 /// The parser counts characters, a [`Span`] bytes.
 struct Offsets {
-    /// The byte at which each character begins; empty where the two are the same.
+    /// The first byte of each character; empty if both counts are equal.
     bytes: Vec<usize>,
     end: usize,
 }

@@ -1,13 +1,12 @@
-//! Guest workers: every key that is taken. Long and flat.
+//! Keys of guest workers.
 
 use super::super::form::{
-    Kind, ON, Rule, TYPE, Tagged, integer, list, list_not_empty, object, one_of, tagged, text,
+    Kind, ON, Rule, TYPE, integer, list, list_not_empty, object, one_of, tagged, text,
 };
-use super::super::table::{table, words};
+use super::super::table::tables;
 use super::{CPU_AFFINITY, DISABLED, ENV, PATH, RESTART, worker_id};
-use crate::model::GuestOutput;
 
-table! {
+tables! {
     pub(super) static GUEST("workers[guest]", "a guest worker") {
         ..TYPE, worker_id(Rule::Name);
         "executable" = text(Rule::Path).required(),
@@ -15,9 +14,7 @@ table! {
         "arguments" = list(&text(Rule::NoNul)).optional(), "Arguments of the program.";
         "options" = object(&GUEST_OPTIONS).otherwise("the defaults"), "Options of the worker.";
     }
-}
 
-table! {
     static GUEST_OPTIONS("workers[guest].options", "a guest worker's options") {
         ..ENV;
         "workdir" = text(Rule::Path).otherwise("the node's directory"),
@@ -30,31 +27,31 @@ table! {
         "watch" = object(&WATCH).optional(), "Directories whose changes restart the guest.";
         ..RESTART.own(), CPU_AFFINITY.own(), DISABLED.own();
     }
-}
 
-words! {
-    GUEST_STDIN_WORDS("workers[guest].options.stdin") { "close" }
-}
+    words GUEST_STDIN_WORDS("workers[guest].options.stdin") { "close" }
 
-static GUEST_STDIN: Tagged = Tagged {
-    path: "workers[guest].options.stdin.type",
-    name: "a guest's standard input",
-    variants: &[("json", &GUEST_STDIN_JSON)],
-};
+    tagged GUEST_STDIN("workers[guest].options.stdin.type", "a guest's standard input") {
+        "json" => GUEST_STDIN_JSON
+    }
 
-table! {
     static GUEST_STDIN_JSON("workers[guest].options.stdin", "a guest's standard input") {
         ..TYPE;
         "value" = Kind::Json.required(), "Value of any type, written to standard input as JSON.";
         "close" = ON, "Closes the input after the value.";
     }
-}
 
-words! {
-    GUEST_OUTPUT("workers[guest].options.stdout") => GuestOutput { "close" => Close, "log" => Log, "drop" => Drop }
-}
+    /// The destination of a guest's output.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[non_exhaustive]
+    pub enum GuestOutput = words GUEST_OUTPUT("workers[guest].options.stdout") {
+        /// Closed.
+        "close" => Close,
+        /// The node's log.
+        "log" => Log,
+        /// Discarded.
+        "drop" => Drop,
+    }
 
-table! {
     /// Directories whose changes restart a guest.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct GuestWatch = static WATCH("workers[guest].options.watch", "a guest's watch") {
@@ -63,8 +60,6 @@ table! {
         "action" = one_of(&WATCH_ACTION).or_text("restart"), "Action when a file in the directories changes.";
         "timeout" = integer(0, 3_600).inert("the guest is started again as soon as it has ended");
     }
-}
 
-words! {
-    WATCH_ACTION("workers[guest].options.watch.action") { "restart" }
+    words WATCH_ACTION("workers[guest].options.watch.action") { "restart" }
 }

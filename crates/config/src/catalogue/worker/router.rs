@@ -1,10 +1,10 @@
-//! Router workers: every key that is taken.
+//! Keys of router workers.
 
 use super::super::amqp::AMQP;
 use super::super::form::{OFF, Rule, TYPE, integer, list, object, tagged};
 use super::super::joint::JOINT;
 use super::super::realm::REALM;
-use super::super::table::table;
+use super::super::table::tables;
 use super::super::transport::TRANSPORT;
 use super::component::ROUTER_COMPONENT;
 use super::{
@@ -12,7 +12,7 @@ use super::{
     PYTHONPATH, TITLE, worker_id,
 };
 
-table! {
+tables! {
     pub(super) static ROUTER("workers[router]", "a router worker") {
         ..TYPE, worker_id(Rule::Id);
         "options" = object(&ROUTER_OPTIONS).otherwise("the defaults"), "Options of the worker.";
@@ -25,9 +25,7 @@ table! {
         "components" = list(&tagged(&ROUTER_COMPONENT)).optional(),
             "Components in the worker's realms. One process beside the router hosts them all.";
     }
-}
 
-table! {
     /// Python runs in the process that hosts the worker's components.
     static ROUTER_OPTIONS("workers[router].options", "a router worker's options") {
         "threads" = integer(1, 1024).otherwise("one per core").own(),
