@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use crosstie_amqp::Table;
-use crosstie_amqp::method::{ExchangeBind, ExchangeUnbind, QueueBind, QueueUnbind};
 use crosstie_auth::Access;
 
 use super::bindings::{Binding, BindingKey};
@@ -16,73 +15,6 @@ use super::{Caller, ExchangeKey, Resource, Topology, record, strip_line_ends};
 use crate::{Destination, Fault, Journal, QueueKey, Record};
 
 impl Topology {
-    /// `queue.bind`, with the queue's name filled in if it is absent (and then also for an absent routing key).
-    /// `check`: checks that this connection may use the queue.
-    pub(crate) fn bind_queue(
-        &mut self,
-        caller: &Caller<'_>,
-        method: &QueueBind<'_>,
-        check: impl FnOnce(QueueKey) -> Result<(), Fault>,
-        journal: &mut Journal,
-    ) -> Result<(), Fault> {
-        let asked = Asked {
-            source: method.exchange,
-            destination: (ResourceKind::Queue, method.queue),
-            routing_key: method.routing_key,
-            arguments: method.arguments,
-        };
-        self.bind(caller, &asked, check, journal)
-    }
-
-    /// `exchange.bind`.
-    pub(crate) fn bind_exchange(
-        &mut self,
-        caller: &Caller<'_>,
-        method: &ExchangeBind<'_>,
-        journal: &mut Journal,
-    ) -> Result<(), Fault> {
-        let asked = Asked {
-            source: method.source,
-            destination: (ResourceKind::Exchange, method.destination),
-            routing_key: method.routing_key,
-            arguments: method.arguments,
-        };
-        self.bind(caller, &asked, |_| Ok(()), journal)
-    }
-
-    /// `queue.unbind`, with the names filled in as for [`Self::bind_queue`].
-    pub(crate) fn unbind_queue(
-        &mut self,
-        caller: &Caller<'_>,
-        method: &QueueUnbind<'_>,
-        check: impl FnOnce(QueueKey) -> Result<(), Fault>,
-        journal: &mut Journal,
-    ) -> Result<(), Fault> {
-        let asked = Asked {
-            source: method.exchange,
-            destination: (ResourceKind::Queue, method.queue),
-            routing_key: method.routing_key,
-            arguments: method.arguments,
-        };
-        self.unbind(caller, &asked, check, journal)
-    }
-
-    /// `exchange.unbind`.
-    pub(crate) fn unbind_exchange(
-        &mut self,
-        caller: &Caller<'_>,
-        method: &ExchangeUnbind<'_>,
-        journal: &mut Journal,
-    ) -> Result<(), Fault> {
-        let asked = Asked {
-            source: method.source,
-            destination: (ResourceKind::Exchange, method.destination),
-            routing_key: method.routing_key,
-            arguments: method.arguments,
-        };
-        self.unbind(caller, &asked, |_| Ok(()), journal)
-    }
-
     /// The name of a target.
     pub(super) fn destination(&self, target: Target) -> Option<Destination> {
         Some(match target {
@@ -146,10 +78,11 @@ impl Topology {
         }
     }
 
-    fn bind(
+    /// `queue.bind` or `exchange.bind`. `check`: checks that this connection may use the queue.
+    pub(crate) fn bind(
         &mut self,
         caller: &Caller<'_>,
-        asked: &Asked<'_>,
+        asked: &BindingRequest<'_>,
         check: impl FnOnce(QueueKey) -> Result<(), Fault>,
         journal: &mut Journal,
     ) -> Result<(), Fault> {
@@ -194,11 +127,11 @@ impl Topology {
         Ok(())
     }
 
-    /// Removing an absent binding succeeds, as in RabbitMQ.
-    fn unbind(
+    /// `queue.unbind` or `exchange.unbind`. Removing an absent binding succeeds, as in RabbitMQ.
+    pub(crate) fn unbind(
         &mut self,
         caller: &Caller<'_>,
-        asked: &Asked<'_>,
+        asked: &BindingRequest<'_>,
         check: impl FnOnce(QueueKey) -> Result<(), Fault>,
         journal: &mut Journal,
     ) -> Result<(), Fault> {
@@ -286,17 +219,46 @@ impl Topology {
 }
 
 /// A binding as a client requests it.
-struct Asked<'a> {
-    source: &'a str,
-    destination: (ResourceKind, &'a str),
-    routing_key: &'a str,
-    arguments: Table<'a>,
+#[derive(Clone, Copy)]
+pub(crate) struct BindingRequest<'a> {
+    pub(crate) source: &'a str,
+    pub(crate) destination: (ResourceKind, &'a str),
+    pub(crate) routing_key: &'a str,
+    pub(crate) arguments: Table<'a>,
 }
 
 /// Source and destination without line ends.
 type Names<'a> = [std::borrow::Cow<'a, str>; 2];
 
-impl Asked<'_> {
+impl<'a> BindingRequest<'a> {
+    /// A binding of a queue to the exchange `source`.
+    pub(crate) fn queue(
+        queue: &'a str,
+        source: &'a str,
+        routing_key: &'a str,
+        arguments: Table<'a>,
+    ) -> Self {
+        Self {
+            source,
+            destination: (ResourceKind::Queue, queue),
+            routing_key,
+            arguments,
+        }
+    }
+
+    /// A binding of an exchange to the exchange `source`.
+    pub(crate) fn exchange(
+        exchange: &'a str,
+        source: &'a str,
+        routing_key: &'a str,
+        arguments: Table<'a>,
+    ) -> Self {
+        Self {
+            destination: (ResourceKind::Exchange, exchange),
+            ..Self::queue(exchange, source, routing_key, arguments)
+        }
+    }
+
     fn names(&self) -> Names<'_> {
         [self.source, self.destination.1].map(strip_line_ends)
     }

@@ -1,7 +1,7 @@
 //! Exchanges and bindings: the routing of a message.
 //!
 //! ```text
-//! declare_exchange, bind_queue, …  (methods, with the permissions they ask for) ─▶ Journal
+//! declare_exchange, bind, …        (methods, with the permissions they ask for) ─▶ Journal
 //! add_queue, remove_queue          (the vhost says which queues there are)      ─▶ Journal
 //! exchange_to_publish ─▶ route     (an exchange, a key, headers)                ─▶ queues
 //! restore                          (what a store has kept, in order, before anything else)
@@ -43,6 +43,7 @@ pub(crate) use arguments::{
     Overflow, QueueArguments, QueueFlags, QueueKind, check_queue_equivalent, check_server_named,
     integer,
 };
+pub(crate) use bind::BindingRequest;
 pub(crate) use caller::{Caller, OPERATOR};
 pub(crate) use resource::{Resource, strip_line_ends};
 pub(crate) use term::kind;

@@ -13,8 +13,8 @@ use super::Vhost;
 use super::methods::Context;
 use crate::queues::Queue;
 use crate::topology::{
-    Caller, QueueArguments, QueueFlags, Resource, check_queue_equivalent, check_server_named,
-    strip_line_ends,
+    BindingRequest, Caller, QueueArguments, QueueFlags, Resource, check_queue_equivalent,
+    check_server_named, strip_line_ends,
 };
 use crate::{ChannelKey, ConnectionKey, Fault, Outbox, QueueKey, Record, Time};
 
@@ -159,21 +159,34 @@ impl<H> Vhost<H> {
         method: &QueueBind<'_>,
         out: &mut dyn Outbox<H>,
     ) -> Result<(), Fault> {
-        let queue = self.queue_name(context, method.queue, out)?;
-        let filled = QueueBind {
-            queue: &queue,
-            routing_key: binding_key(method.queue, method.routing_key, &queue),
-            ..*method
-        };
-        let queues = &self.queues;
-        let vhost = &self.config.name;
-        self.topology.bind_queue(
-            &context.caller(),
-            &filled,
-            |key| check_owner(context, queues.find(key), vhost),
-            &mut self.ledger.journal,
-        )?;
+        let (queue, key) = (method.queue, method.routing_key);
+        let asked = BindingRequest::queue(queue, method.exchange, key, method.arguments);
+        self.change_binding(context, &asked, true, out)?;
         self.answer(context.channel, method.no_wait, QueueBindOk {}, out)
+    }
+
+    /// Adds or removes a binding of a queue, with the queue's name filled in if it is absent.
+    fn change_binding(
+        &mut self,
+        context: &Context,
+        asked: &BindingRequest<'_>,
+        is_added: bool,
+        out: &mut dyn Outbox<H>,
+    ) -> Result<(), Fault> {
+        let (kind, name) = asked.destination;
+        let queue = self.queue_name(context, name, out)?;
+        let filled = BindingRequest {
+            destination: (kind, &queue),
+            routing_key: binding_key(name, asked.routing_key, &queue),
+            ..*asked
+        };
+        let (queues, vhost, caller) = (&self.queues, &self.config.name, context.caller());
+        let check = |key| check_owner(context, queues.find(key), vhost);
+        let journal = &mut self.ledger.journal;
+        match is_added {
+            true => self.topology.bind(&caller, &filled, check, journal),
+            false => self.topology.unbind(&caller, &filled, check, journal),
+        }
     }
 
     pub(super) fn handle_unbind(
@@ -182,20 +195,9 @@ impl<H> Vhost<H> {
         method: &QueueUnbind<'_>,
         out: &mut dyn Outbox<H>,
     ) -> Result<(), Fault> {
-        let queue = self.queue_name(context, method.queue, out)?;
-        let filled = QueueUnbind {
-            queue: &queue,
-            routing_key: binding_key(method.queue, method.routing_key, &queue),
-            ..*method
-        };
-        let queues = &self.queues;
-        let vhost = &self.config.name;
-        self.topology.unbind_queue(
-            &context.caller(),
-            &filled,
-            |key| check_owner(context, queues.find(key), vhost),
-            &mut self.ledger.journal,
-        )?;
+        let (queue, key) = (method.queue, method.routing_key);
+        let asked = BindingRequest::queue(queue, method.exchange, key, method.arguments);
+        self.change_binding(context, &asked, false, out)?;
         self.answer(context.channel, false, QueueUnbindOk {}, out)
     }
 

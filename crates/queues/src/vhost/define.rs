@@ -1,13 +1,11 @@
 //! Declarations by operators and definitions files, which have no channel and no user.
 
-use crosstie_amqp::method::{
-    ExchangeBind, ExchangeDeclare, ExchangeDelete, QueueBind, QueueDeclare,
-};
+use crosstie_amqp::method::{ExchangeDeclare, ExchangeDelete, QueueDeclare};
 use crosstie_amqp::{ReplyCode, Table};
 use crosstie_auth::Permissions;
 
 use super::Vhost;
-use crate::topology::{Caller, OPERATOR};
+use crate::topology::{BindingRequest, Caller, OPERATOR};
 use crate::{Destination, Fault, Time};
 
 impl<H> Vhost<H> {
@@ -61,30 +59,16 @@ impl<H> Vhost<H> {
     ) -> Result<(), Fault> {
         let permissions = Permissions::all();
         let caller = definer(&permissions);
-        match destination {
+        let asked = match destination {
             Destination::Queue(queue) => {
-                let method = QueueBind {
-                    queue,
-                    exchange: source,
-                    routing_key,
-                    no_wait: true,
-                    arguments,
-                };
-                self.topology
-                    .bind_queue(&caller, &method, |_| Ok(()), &mut self.ledger.journal)
+                BindingRequest::queue(queue, source, routing_key, arguments)
             }
             Destination::Exchange(exchange) => {
-                let method = ExchangeBind {
-                    destination: exchange,
-                    source,
-                    routing_key,
-                    no_wait: true,
-                    arguments,
-                };
-                self.topology
-                    .bind_exchange(&caller, &method, &mut self.ledger.journal)
+                BindingRequest::exchange(exchange, source, routing_key, arguments)
             }
-        }
+        };
+        let journal = &mut self.ledger.journal;
+        self.topology.bind(&caller, &asked, |_| Ok(()), journal)
     }
 }
 

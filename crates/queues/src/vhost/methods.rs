@@ -10,7 +10,7 @@ use crosstie_amqp::{Method, ReplyCode};
 use crosstie_auth::Permissions;
 
 use super::Vhost;
-use crate::topology::Caller;
+use crate::topology::{BindingRequest, Caller};
 use crate::{ChannelKey, ConnectionKey, Fault, Outbox, Time};
 
 /// The sender of the present method, and the method's name in faults.
@@ -104,24 +104,28 @@ impl<H> Vhost<H> {
         method: &Method<'_>,
         out: &mut dyn Outbox<H>,
     ) -> Result<(), Fault> {
-        let (caller, key) = (context.caller(), context.channel);
+        let (caller, channel) = (context.caller(), context.channel);
         let (topology, journal) = (&mut self.topology, &mut self.ledger.journal);
         match method {
             Method::ExchangeDeclare(declare) => {
                 topology.declare_exchange(&caller, declare, journal)?;
-                self.answer(key, declare.no_wait, ExchangeDeclareOk {}, out)
+                self.answer(channel, declare.no_wait, ExchangeDeclareOk {}, out)
             }
             Method::ExchangeDelete(delete) => {
                 topology.delete_exchange(&caller, delete, journal)?;
-                self.answer(key, delete.no_wait, ExchangeDeleteOk {}, out)
+                self.answer(channel, delete.no_wait, ExchangeDeleteOk {}, out)
             }
             Method::ExchangeBind(bind) => {
-                topology.bind_exchange(&caller, bind, journal)?;
-                self.answer(key, bind.no_wait, ExchangeBindOk {}, out)
+                let (key, table) = (bind.routing_key, bind.arguments);
+                let asked = BindingRequest::exchange(bind.destination, bind.source, key, table);
+                topology.bind(&caller, &asked, |_| Ok(()), journal)?;
+                self.answer(channel, bind.no_wait, ExchangeBindOk {}, out)
             }
             Method::ExchangeUnbind(unbind) => {
-                topology.unbind_exchange(&caller, unbind, journal)?;
-                self.answer(key, unbind.no_wait, ExchangeUnbindOk {}, out)
+                let (key, table) = (unbind.routing_key, unbind.arguments);
+                let asked = BindingRequest::exchange(unbind.destination, unbind.source, key, table);
+                topology.unbind(&caller, &asked, |_| Ok(()), journal)?;
+                self.answer(channel, unbind.no_wait, ExchangeUnbindOk {}, out)
             }
             other => {
                 let text = format!("{} is not for a channel's peer to send", other.name());

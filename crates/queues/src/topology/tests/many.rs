@@ -1,10 +1,10 @@
-//! Thousands of bindings, compared with what a plain search finds.
+//! Thousands of bindings, compared with a plain search.
 
-use crosstie_amqp::method::{ExchangeBind, ExchangeDeclare, QueueBind, QueueUnbind};
+use crosstie_amqp::method::ExchangeDeclare;
 use crosstie_amqp::{Table, TableBuf, Value};
 use crosstie_auth::Permissions;
 
-use super::super::{Caller, Topology};
+use super::super::{BindingRequest, Caller, Topology};
 use crate::keys::OfQueue;
 use crate::slab::Slab;
 use crate::{Fault, Journal, QueueKey, VhostLimits};
@@ -116,16 +116,10 @@ impl World {
         routing_key: &str,
         arguments: Table<'_>,
     ) -> Result<(), Fault> {
-        let method = QueueBind {
-            queue,
-            exchange,
-            routing_key,
-            arguments,
-            ..QueueBind::default()
-        };
+        let asked = BindingRequest::queue(queue, exchange, routing_key, arguments);
         let permissions = Permissions::all();
         let (topology, journal) = (&mut self.topology, &mut self.journal);
-        topology.bind_queue(&caller(&permissions), &method, |_| Ok(()), journal)
+        topology.bind(&caller(&permissions), &asked, |_| Ok(()), journal)
     }
 
     pub(super) fn try_bind_exchange(
@@ -133,14 +127,10 @@ impl World {
         destination: &str,
         source: &str,
     ) -> Result<(), Fault> {
-        let method = ExchangeBind {
-            destination,
-            source,
-            ..ExchangeBind::default()
-        };
+        let asked = BindingRequest::exchange(destination, source, "", Table::default());
         let permissions = Permissions::all();
         let (topology, journal) = (&mut self.topology, &mut self.journal);
-        topology.bind_exchange(&caller(&permissions), &method, journal)
+        topology.bind(&caller(&permissions), &asked, |_| Ok(()), journal)
     }
 
     fn unbind(&mut self, queue: &str, routing_key: &str) {
@@ -154,15 +144,10 @@ impl World {
         routing_key: &str,
         arguments: Table<'_>,
     ) {
-        let method = QueueUnbind {
-            queue,
-            exchange,
-            routing_key,
-            arguments,
-        };
+        let asked = BindingRequest::queue(queue, exchange, routing_key, arguments);
         let permissions = Permissions::all();
         let (topology, journal) = (&mut self.topology, &mut self.journal);
-        let unbound = topology.unbind_queue(&caller(&permissions), &method, |_| Ok(()), journal);
+        let unbound = topology.unbind(&caller(&permissions), &asked, |_| Ok(()), journal);
         unbound.expect("no binding");
     }
 

@@ -10,7 +10,7 @@ use crosstie_amqp::{Method, ReplyCode, TableBuf, Value};
 use crosstie_auth::Permissions;
 
 use super::super::{
-    Caller, QueueArguments, QueueFlags, Resource, Topology, check_queue_equivalent,
+    BindingRequest, Caller, QueueArguments, QueueFlags, Resource, Topology, check_queue_equivalent,
 };
 use crate::keys::OfQueue;
 use crate::slab::Slab;
@@ -138,27 +138,19 @@ impl World {
                 let caller = caller(ExchangeDelete::default().into());
                 topology.delete_exchange(&caller, &method, journal)
             }
-            "bind_exchange" => {
-                let method = ExchangeBind {
-                    destination: step.word(0),
-                    source: step.word(1),
-                    routing_key: step.word(2),
-                    no_wait: false,
-                    arguments: step.arguments.as_table(),
-                };
-                let caller = caller(ExchangeBind::default().into());
-                topology.bind_exchange(&caller, &method, journal)
-            }
-            "unbind_exchange" => {
-                let method = ExchangeUnbind {
-                    destination: step.word(0),
-                    source: step.word(1),
-                    routing_key: step.word(2),
-                    no_wait: false,
-                    arguments: step.arguments.as_table(),
-                };
-                let caller = caller(ExchangeUnbind::default().into());
-                topology.unbind_exchange(&caller, &method, journal)
+            "bind_exchange" | "unbind_exchange" => {
+                let (key, table) = (step.word(2), step.arguments.as_table());
+                let asked = BindingRequest::exchange(step.word(0), step.word(1), key, table);
+                match step.verb {
+                    "bind_exchange" => {
+                        let caller = caller(ExchangeBind::default().into());
+                        topology.bind(&caller, &asked, |_| Ok(()), journal)
+                    }
+                    _ => {
+                        let caller = caller(ExchangeUnbind::default().into());
+                        topology.unbind(&caller, &asked, |_| Ok(()), journal)
+                    }
+                }
             }
             "publish" => {
                 let caller = caller(BasicPublish::default().into());
@@ -183,28 +175,21 @@ impl World {
             false => Ok(()),
         };
         Some(match step.verb {
-            "bind" => {
-                let method = QueueBind {
-                    queue: step.word(0),
-                    exchange: step.word(1),
-                    routing_key: step.word(2),
-                    no_wait: false,
-                    arguments: step.arguments.as_table(),
-                };
-                let caller = caller(QueueBind::default().into());
-                let check = |key| lock(caller, step.word(0), key);
-                topology.bind_queue(&caller, &method, check, journal)
-            }
-            "unbind" => {
-                let method = QueueUnbind {
-                    queue: step.word(0),
-                    exchange: step.word(1),
-                    routing_key: step.word(2),
-                    arguments: step.arguments.as_table(),
-                };
-                let caller = caller(QueueUnbind::default().into());
-                let check = |key| lock(caller, step.word(0), key);
-                topology.unbind_queue(&caller, &method, check, journal)
+            "bind" | "unbind" => {
+                let (key, table) = (step.word(2), step.arguments.as_table());
+                let asked = BindingRequest::queue(step.word(0), step.word(1), key, table);
+                match step.verb {
+                    "bind" => {
+                        let caller = caller(QueueBind::default().into());
+                        let check = |key| lock(caller, step.word(0), key);
+                        topology.bind(&caller, &asked, check, journal)
+                    }
+                    _ => {
+                        let caller = caller(QueueUnbind::default().into());
+                        let check = |key| lock(caller, step.word(0), key);
+                        topology.unbind(&caller, &asked, check, journal)
+                    }
+                }
             }
             "declare" => self.declare(step, &caller(QueueDeclare::default().into())),
             _ => return None,
