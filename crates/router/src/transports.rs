@@ -198,8 +198,8 @@ impl Router {
         Ok(urls)
     }
 
-    /// Waits for realms of several nodes, so that the first sessions find the other nodes there: not for ever, because
-    /// a node serves alone, too.
+    /// Waits until realms of several nodes are attached, so that the first sessions find the other nodes; limited, as a
+    /// node also serves alone.
     fn await_attached(&self, kind: &TransportKind) {
         if matches!(kind, TransportKind::Testee(_)) {
             return;

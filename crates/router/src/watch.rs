@@ -134,7 +134,7 @@ impl Watch {
         self.set_phase(key, Phase::Requests { within_s });
     }
 
-    /// The session is there, of a client that agreed on heartbeats of these bytes; 0 seconds: on none.
+    /// The session of a client with heartbeats of these bytes has begun; with 0 seconds, none were negotiated.
     pub(crate) fn opened_with_heartbeats(
         &self,
         key: WatchKey,
@@ -264,8 +264,8 @@ impl Watch {
         }
     }
 
-    /// Looks at every connection once a second, for ever. While `is_crowded` says that too many handshakes are pending,
-    /// none may wait for its client for long.
+    /// Sweeps once a second, forever. While `is_crowded` returns that too many handshakes are pending, none may wait
+    /// long for its client.
     pub(crate) async fn run(&self, is_crowded: impl Fn() -> bool) {
         let mut interval = tokio::time::interval(Duration::from_secs(1));
         loop {

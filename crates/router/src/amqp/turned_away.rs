@@ -7,7 +7,7 @@ use crosstie_queues::Fault;
 use super::let_in::LetIn;
 use crate::report;
 
-/// Why a client is turned away.
+/// Why a client is refused.
 pub(super) struct TurnedAway {
     pub(super) fault: Fault,
     /// The reason for the log, which may have more details than the client's text.

@@ -1,22 +1,13 @@
 //! Messages that need an authorizer's verdict.
 //!
-//!  ```text
-//!    message ─► realm: needs a verdict ─► question ─► a call by a session of the router's own
-//!       │                                                │ (reading from the connection is paused)
-//!       └─ the same message with its verdict ◄─ slot ◄───┘
-//!  ```
+//! ```text
+//!   message ─► realm: needs a verdict ─► question ─► a call by a session of the router's own
+//!      │                                                │ (reading from the connection is paused)
+//!      └─ the same message with its verdict ◄─ slot ◄───┘
+//! ```
 //!
 //! While one of a session's messages is judged, the session handles no later one, so that the order is kept. The same
 //! holds while the session waits for [exceeding its rate](super::rate).
-//!
-//! ```text
-//!   message ─► realm: it depends ─► what is asked ─► a call by a session of the router's own
-//!      │                                                │ (the connection is not read from)
-//!      └─ the same message, with what was said ◄─ slot ◄┘
-//! ```
-//!
-//! Nothing of a session is handled while one of its messages is judged, so that no later one overtakes it. Nor is it
-//! while the session pays for having been [too fast](super::rate).
 
 use std::ops::ControlFlow;
 use std::sync::Arc;

@@ -6,7 +6,7 @@ use crate::admission::Excess;
 use crate::serve::HandedOver;
 use crate::wamp::entrance::Entrance;
 
-/// The server of those requests. An entrance knows no more of web services and pages: they reach realms as its own
+/// Serves those requests. An entrance knows nothing more about web services and pages; they reach realms as its own
 /// conversations do.
 pub(crate) trait Http: Send + Sync {
     /// Whether a client may begin with HTTP/2.

@@ -1,9 +1,9 @@
 //! Derives keys that cost a tenth of a second of processor time, on threads with low priority.
 //!
-//!  ```text
-//!    key ─► patient threads: idle time of a core ──────────────────────────► slot
-//!      └──── not ready in time ─► urgent threads: a quarter of a core ────────┘
-//!  ```
+//! ```text
+//!   key ─► patient threads: idle time of a core ──────────────────────────► slot
+//!     └──── not ready in time ─► urgent threads: a quarter of a core ────────┘
+//! ```
 //!
 //! A busy core leaves a patient thread about a seventieth of its time. So that logins do not fail for that, an overdue
 //! key is derived a second time, by a thread with a larger share.

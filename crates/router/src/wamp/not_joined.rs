@@ -85,7 +85,7 @@ impl Session {
     }
 }
 
-/// Counts a session that was not let in at a bound of its role.
+/// Counts a session refused at a limit of its role or its authid.
 fn count_refused(why: &JoinError) {
     match why {
         JoinError::RoleSessionsMax { .. } => counters().count(Counter::RoleSessionsRefused),

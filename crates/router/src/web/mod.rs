@@ -136,8 +136,8 @@ impl Http for Site {
         found.is_some_and(|found| found.service.takes_websockets())
     }
 
-    /// Web services are for connections within the bounds; pages are for operators, who want to know why there are so
-    /// many.
+    /// Web services require a connection within the limits; pages do not, so that operators can find out why a limit is
+    /// reached.
     fn takes(&self, excess: Option<Excess>) -> bool {
         excess.is_none() || !self.has_services()
     }

@@ -81,7 +81,7 @@ impl AsRef<Pages> for Site {
     }
 }
 
-/// A connection that asks for no page is closed after so long.
+/// Timeout of an idle connection to pages.
 const PAGES_IDLE_MAX: Duration = Duration::from_secs(30);
 
 impl Branch {

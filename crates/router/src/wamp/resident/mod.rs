@@ -1,13 +1,7 @@
 //! Sessions of the router's own: callers of authenticators, and the sessions of web services.
 //!
-//!  ```text
-//!    user code ──► Place ─► Resident ─► Room (a realm and its lock) ─► others
-//!         ▲           joins it             │
-//!         └── future ◄── answers.rs ◄─ mailbox ◄┘
-//!  ```
-//!
 //! ```text
-//!   whoever asks ─► Place ─► Resident ─► Room (a realm and its lock) ─► others
+//!   user code ──► Place ─► Resident ─► Room (a realm and its lock) ─► others
 //!        ▲           joins it             │
 //!        └── future ◄── answers.rs ◄─ mailbox ◄┘
 //! ```
