@@ -3,19 +3,19 @@
 use std::sync::Arc;
 
 use crosstie_config as model;
+use crosstie_front::binding;
+use crosstie_front::listen::{Listening, Terms};
+use crosstie_front::serve;
+use crosstie_front::tls_files::tls_of;
+use crosstie_realms::entrance::Entrance;
+use crosstie_site::pages::Pages;
+use crosstie_site::site::Site;
 
-use crate::binding;
 use crate::error::{StartError, StartFault};
-use crate::listen::{Listening, Terms};
 use crate::router::{Router, RouterOptions};
-use crate::serve;
 use crate::status_page::Told;
-use crate::tls_files::tls_of;
 use crate::transports::Accepting;
 use crate::urls;
-use crate::wamp::entrance::Entrance;
-use crate::web::pages::Pages;
-use crate::web::site::Site;
 
 /// A running operators' listener. It ends when it is stopped, or with the router whose threads serve it.
 pub struct Admin {

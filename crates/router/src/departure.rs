@@ -4,11 +4,12 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::cause::Cause;
+use crosstie_front::cause::Cause;
+use crosstie_front::report::Escaped;
+use crosstie_front::watch::{Awaited, Connections};
+use crosstie_realms::realm::SharedRealm;
+
 use crate::registry::Registry;
-use crate::report::Escaped;
-use crate::wamp::realm::SharedRealm;
-use crate::watch::{Awaited, Connections};
 
 /// Time after which the log names the clients that are waited for: most have answered by then.
 const SAID_AFTER: Duration = Duration::from_secs(1);

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use crosstie_realms::resident::{
+    Event, Failed, Kept, Manner, Place, Resident, Rooms, Subscription,
+};
 use crosstie_routing::{Identity, Role};
 use crosstie_wamp::{CallOptions, MatchPolicy, Payload, Serializer, SubscribeOptions};
 use tokio::runtime::Handle;
-
-use crate::wamp::resident::{Event, Failed, Kept, Manner, Place, Resident, Rooms, Subscription};
 
 /// One such session, which lives until its realm is stopped.
 pub struct MetaSession {

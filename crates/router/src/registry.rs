@@ -2,22 +2,22 @@
 
 use std::sync::{Arc, OnceLock};
 
+use crosstie_broker::{self as amqp, Broker};
 use crosstie_config as model;
+use crosstie_front::bounds::Bounds;
+use crosstie_front::watch::Watch;
+use crosstie_realms::realm::SharedRealm;
+use crosstie_realms::realms::{Node, Realms};
+use crosstie_site::programs::Hosting;
+use crosstie_site::request_counts::Requests;
+use crosstie_site::services::Grounds;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::runtime::Handle;
 
-use crate::amqp::{self, Broker};
-use crate::bounds::Bounds;
 use crate::joint_state::JointState;
-use crate::request_counts::Requests;
 use crate::rlink_state::RLinks;
 use crate::router::RouterOptions;
 use crate::testee::TesteeTransport;
-use crate::wamp::realm::SharedRealm;
-use crate::wamp::realms::{Node, Realms};
-use crate::watch::Watch;
-use crate::web::programs::Hosting;
-use crate::web::services::Grounds;
 
 /// The parts of one router. Its threads and listeners are [`crate::Router`]'s.
 pub(crate) struct Registry {

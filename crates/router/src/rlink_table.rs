@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use crosstie_config::RLinkEndpoint;
+use crosstie_front::markup::escaped;
 
-use crate::markup::escaped;
 use crate::rlink_state::RLinkStatus;
 
 /// A table of links, each with its router's id; empty if there are none.

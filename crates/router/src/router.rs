@@ -5,23 +5,23 @@ use std::sync::{Arc, Weak, mpsc};
 use std::time::{Duration, SystemTime};
 
 use crosstie_auth::wamp::SigningKey;
+use crosstie_broker::{self as amqp, Broker, Home};
 use crosstie_config::{self as model, Role};
+use crosstie_front::listen::Listening;
+use crosstie_realms::audit::Audit;
+use crosstie_realms::peer::Peer;
+use crosstie_realms::silence::close_silent;
+use crosstie_site::overview::Overview;
+use crosstie_site::programs::Programs;
 use crosstie_transport::{Cores, WorkerOptions, Workers};
 use parking_lot::Mutex;
 
-use crate::amqp::{self, Broker, Home};
-use crate::audit::Audit;
 use crate::bridges;
 use crate::departure;
 use crate::error::{StartError, StartFault, StopError};
-use crate::listen::Listening;
 use crate::meta_session::MetaSession;
 use crate::registry::Registry;
 use crate::transports::RunningTransport;
-use crate::wamp::peer::Peer;
-use crate::wamp::silence::close_silent;
-use crate::web::overview::Overview;
-use crate::web::programs::Programs;
 
 /// The parameters of a router beside its configuration.
 #[derive(Clone, Debug, Default)]

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use crosstie_realms::realm::SharedRealm;
+use crosstie_realms::seen::Seen;
 use crosstie_wamp::{Serializer, SessionId};
 
 use crate::registry::Registry;
 use crate::router::Router;
-use crate::wamp::realm::SharedRealm;
-use crate::wamp::seen::Seen;
 
 /// A session in a realm.
 #[derive(Clone, Debug, PartialEq, Eq)]

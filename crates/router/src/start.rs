@@ -4,11 +4,11 @@ use std::io;
 use std::sync::Arc;
 
 use crosstie_config as model;
+use crosstie_realms::event_store::RealmStore;
+use crosstie_realms::fabric;
 
 use crate::error::{StartError, StartFault};
-use crate::fabric;
 use crate::router::Router;
-use crate::wamp::event_store::RealmStore;
 
 impl Router {
     /// Starts a realm with its configured roles.

@@ -4,15 +4,15 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crosstie_broker::{self as amqp, Alarm, Ownership, Whose};
 use crosstie_fabric::State;
+use crosstie_front::markup::escaped;
+use crosstie_site::pages::{Figures, Form};
 use parking_lot::Mutex;
 
-use crate::amqp::{self, Alarm, Ownership, Whose};
-use crate::markup::escaped;
 use crate::metrics::metrics;
 use crate::registry::{Registry, brokers, realms};
 use crate::sessions;
-use crate::web::pages::{Figures, Form};
 use crate::{rlink_table, worker_table};
 
 /// The routers that a listener's pages tell of.

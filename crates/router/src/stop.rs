@@ -2,11 +2,12 @@
 
 use std::sync::{Arc, Weak, mpsc};
 
+use crosstie_realms::farewell::{Farewell, close_for_return, say_goodbye};
+
 use crate::departure;
 use crate::registry::Registry;
 use crate::router::Router;
 use crate::transports::{Accepting, Conversing};
-use crate::wamp::farewell::{Farewell, close_for_return, say_goodbye};
 
 impl Router {
     /// Closes every listener at once, and the connections that have not become sessions. The system refuses new

@@ -6,14 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crosstie_config::{self as model, TesteeKind, WebSocketTestee};
+use crosstie_front::bounds::Bounds;
+use crosstie_front::counters::{Counter, counters};
+use crosstie_front::tls_files::tls_of;
+use crosstie_realms::upgrade::deflate_config;
 use crosstie_testee::{Mode, Serving, Statistics, Testee, WebSocketOptions};
 use crosstie_transport::descriptors::Room;
 use crosstie_transport::{PeerAddress, Socket, Workers};
-
-use crate::bounds::Bounds;
-use crate::counters::{Counter, counters};
-use crate::tls_files::tls_of;
-use crate::wamp::upgrade::deflate_config;
 
 /// One such transport.
 pub(crate) struct TesteeTransport {

@@ -4,30 +4,30 @@ use std::io;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, SystemTime};
 
+use crosstie_broker::AmqpEndpoint;
+use crosstie_broker::splice::Cluster;
 use crosstie_config::{self as model, TesteeKind, TransportKind};
+use crosstie_front::binding;
+use crosstie_front::listen::{Listening, Terms};
+use crosstie_front::serve::{self, Endpoint};
+use crosstie_front::tls_files::tls_of;
+use crosstie_realms::endpoints::Endpoints;
+use crosstie_realms::entrance::Entrance;
+use crosstie_realms::farewell::{Farewell, close_for_return, say_goodbye};
+use crosstie_realms::http::Http;
+use crosstie_site::pages::Pages;
+use crosstie_site::services;
+use crosstie_site::site::Site;
 use crosstie_transport::{ConnectionLimits, Listener, Workers};
 use tokio::task::{AbortHandle, JoinSet};
 
-use crate::amqp::AmqpEndpoint;
-use crate::amqp::splice::Cluster;
-use crate::binding;
 use crate::departure;
 use crate::error::{StartError, StartFault, StopError};
-use crate::listen::{Listening, Terms};
 use crate::registry::Registry;
 use crate::router::Router;
-use crate::serve::{self, Endpoint};
 use crate::status_page::Told;
 use crate::testee::TesteeTransport;
-use crate::tls_files::tls_of;
 use crate::urls;
-use crate::wamp::endpoints::Endpoints;
-use crate::wamp::entrance::Entrance;
-use crate::wamp::farewell::{Farewell, close_for_return, say_goodbye};
-use crate::wamp::http::Http;
-use crate::web::pages::Pages;
-use crate::web::services;
-use crate::web::site::Site;
 
 /// A running transport.
 #[derive(Clone, Debug)]

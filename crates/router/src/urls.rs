@@ -4,9 +4,8 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use crosstie_config::{self as model, TesteeKind, TransportKind};
+use crosstie_front::binding::unix_path;
 use crosstie_transport::Listener;
-
-use crate::binding::unix_path;
 
 fn is_secure(endpoint: &model::Endpoint) -> bool {
     matches!(endpoint, model::Endpoint::Tcp(tcp) if tcp.tls.is_some())

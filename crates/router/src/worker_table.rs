@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use crate::markup::escaped;
-use crate::web::overview::WorkerOverview;
+use crosstie_front::markup::escaped;
+use crosstie_site::overview::WorkerOverview;
 
 /// A table of the workers and their components; empty without any.
 pub(crate) fn table(workers: &[WorkerOverview]) -> String {

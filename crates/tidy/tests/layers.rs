@@ -28,22 +28,65 @@ const EDGES: &[(&str, &[&str])] = &[
     ("transport", &[]),
     ("testee", &["transport", "wamp"]),
     ("client", &["auth", "wamp"]),
+    ("front", &["auth", "config", "transport"]),
+    (
+        "realms",
+        &[
+            "auth",
+            "config",
+            "fabric",
+            "front",
+            "jetstream",
+            "nats",
+            "routing",
+            "store",
+            "transport",
+            "wamp",
+            "web",
+        ],
+    ),
+    (
+        "broker",
+        &[
+            "amqp",
+            "auth",
+            "config",
+            "front",
+            "jetstream",
+            "ledger",
+            "nats",
+            "queues",
+            "store",
+            "transport",
+        ],
+    ),
+    (
+        "site",
+        &[
+            "config",
+            "front",
+            "realms",
+            "routing",
+            "transport",
+            "wamp",
+            "web",
+        ],
+    ),
     (
         "router",
         &[
             "amqp",
             "auth",
+            "broker",
             "client",
             "config",
             "fabric",
-            "jetstream",
+            "front",
             "joints",
-            "ledger",
-            "nats",
-            "queues",
+            "realms",
             "rlinks",
             "routing",
-            "store",
+            "site",
             "testee",
             "transport",
             "wamp",
@@ -106,6 +149,39 @@ const EDGES: &[(&str, &[&str])] = &[
         ],
     ),
 ];
+
+/// The crates of each layer, from the lowest on; those beside the layers are in none.
+const LAYERS: &[&[&str]] = &[
+    &["amqp", "collections", "nats", "script", "wamp"],
+    &[
+        "auth", "config", "fabric", "joints", "ledger", "queues", "rlinks", "routing", "scenario",
+        "web",
+    ],
+    &["jetstream", "store", "transport", "wan"],
+    &["client", "front", "oslo", "report", "testee"],
+    &["broker", "conformance", "realms", "terminal"],
+    &["bench", "site"],
+    &["router"],
+    &["node"],
+    &["cli", "lab"],
+    &["crosstie"],
+];
+
+/// The crates that are not part of a program.
+const BESIDE: &[&str] = &["fuzz", "sim", "tidy"];
+
+/// The edges that stay within a layer. ARCHITECTURE.md says why.
+const WITHIN: &[(&str, &str)] = &[
+    ("config", "auth"),
+    ("config", "joints"),
+    ("config", "routing"),
+    ("fabric", "routing"),
+    ("ledger", "queues"),
+    ("queues", "auth"),
+];
+
+/// Protocols that `front` does not name: an endpoint brings what is theirs.
+const PROTOCOLS: &[&str] = &["crosstie_amqp", "crosstie_wamp"];
 
 /// Crates without IO, clock, threads or chance, and the few files that are let out of it.
 const PURE: &[(&str, &[&str])] = &[
@@ -186,6 +262,71 @@ fn crates_depend_only_downwards() {
                 "{} depends on {name}; if that is meant, it is a change of the design",
                 member.name
             );
+        }
+    }
+}
+
+#[test]
+fn edges_lead_to_lower_layers() {
+    let layer = |name: &str| LAYERS.iter().position(|layer| layer.contains(&name));
+    let mut within = Vec::new();
+    for (name, dependencies) in EDGES {
+        if BESIDE.contains(name) {
+            assert_eq!(layer(name), None, "{name} is beside the layers");
+            continue;
+        }
+        let own = layer(name).unwrap_or_else(|| panic!("{name} is in no layer"));
+        for dependency in *dependencies {
+            let below = layer(dependency).unwrap_or_else(|| panic!("{dependency} is in no layer"));
+            assert!(
+                below <= own,
+                "{name} of layer {own} depends on {dependency} of layer {below}"
+            );
+            if below == own {
+                within.push((*name, *dependency));
+            }
+        }
+    }
+    within.sort_unstable();
+    assert_eq!(within, WITHIN, "the edges that stay within a layer");
+}
+
+#[test]
+fn architecture_has_the_layers() {
+    let path = crosstie_tidy::root().join("ARCHITECTURE.md");
+    let text = std::fs::read_to_string(path).expect("ARCHITECTURE.md");
+    let mut found: Vec<BTreeSet<&str>> = vec![BTreeSet::new(); LAYERS.len()];
+    let mut layer = None;
+    let block = text.split("```").find(|block| block.contains("\nL0 "));
+    for line in block.expect("a table of layers").lines() {
+        let (head, rest) = line.split_at_checked(4).unwrap_or((line, ""));
+        if let Some(number) = head.strip_prefix('L') {
+            layer = number.trim().parse::<usize>().ok();
+        }
+        if let (Some(layer), Some(name)) = (layer, rest.split_whitespace().next()) {
+            found[layer].insert(name);
+        }
+    }
+    let expected: Vec<BTreeSet<&str>> = LAYERS
+        .iter()
+        .map(|layer| layer.iter().copied().collect())
+        .collect();
+    assert_eq!(found, expected, "ARCHITECTURE.md, \"Layers\"");
+}
+
+#[test]
+fn the_front_names_no_protocol() {
+    let front = members().into_iter().find(|m| m.name == "front");
+    for source in sources(&front.expect("a member").folder.join("src")) {
+        for (number, line) in source.text.lines().enumerate() {
+            for protocol in PROTOCOLS {
+                assert!(
+                    !line.contains(protocol),
+                    "{}:{}: {protocol} in the crate that names no protocol",
+                    source.path,
+                    number + 1
+                );
+            }
         }
     }
 }

@@ -3,6 +3,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use crosstie_front::outgoing::Answered;
+use crosstie_realms::resident::{Invocation, Kept, Registration};
+use crosstie_site::request_counts::Outcome;
 use crosstie_wamp::codec::{self, Limits};
 use crosstie_wamp::{Dict, Payload, RegisterOptions, Serializer, Value};
 use crosstie_web::bridge::target::target;
@@ -15,9 +18,6 @@ use hyper::{HeaderMap, Method, Request};
 use tokio::task::JoinSet;
 
 use super::Bridge;
-use crate::outgoing::Answered;
-use crate::request_counts::Outcome;
-use crate::wamp::resident::{Invocation, Kept, Registration};
 
 /// The arguments of a call, in their positional order.
 const NAMES: [&str; 5] = ["method", "url", "body", "headers", "params"];

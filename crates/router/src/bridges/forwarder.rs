@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use crosstie_config::Forwarding;
+use crosstie_realms::resident::{Kept, Resident, Subscription};
+use crosstie_site::request_counts::Outcome;
 use crosstie_wamp::SubscribeOptions;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Request};
 use tokio::task::JoinSet;
 
 use super::Bridge;
-use crate::request_counts::Outcome;
-use crate::wamp::resident::{Kept, Resident, Subscription};
 
 /// Forwards events until the router ends.
 pub(super) async fn run(
@@ -54,7 +54,7 @@ pub(super) async fn run(
 async fn subscribe(
     resident: &Arc<Resident>,
     subscription: &Forwarding,
-) -> Result<Subscription, crate::wamp::resident::Failed> {
+) -> Result<Subscription, crosstie_realms::resident::Failed> {
     let options = SubscribeOptions {
         match_policy: subscription.match_policy,
         ..SubscribeOptions::default()

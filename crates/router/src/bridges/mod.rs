@@ -13,15 +13,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use crosstie_config::{OutgoingBridge, OutgoingKind};
+use crosstie_front::outgoing::{Answered, Outgoing, Unanswered};
+use crosstie_realms::resident::{Manner, Place, Rooms};
 use crosstie_routing::Identity;
+use crosstie_site::request_counts::{Counted, Outcome, RequestCounts};
 use crosstie_wamp::Serializer;
 use hyper::Request;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
-
-use crate::outgoing::{Answered, Outgoing, Unanswered};
-use crate::request_counts::{Counted, Outcome, RequestCounts};
-use crate::wamp::resident::{Manner, Place, Rooms};
 
 /// The common state of a component.
 struct Bridge {

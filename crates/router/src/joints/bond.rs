@@ -8,13 +8,13 @@ use crosstie_amqp::frame;
 use crosstie_amqp::method::{
     BasicAck, BasicPublish, BasicReject, ChannelOpen, ConnectionClose, ConnectionCloseOk,
 };
+use crosstie_broker::resident::{FRAME_BYTES_MAX, Residence, let_in};
 use crosstie_transport::{Connection, pump, uncork};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
 
 use super::incoming::{Frames, Incoming};
-use crate::amqp::resident::{FRAME_BYTES_MAX, Residence, let_in};
 use crate::registry::Registry;
 
 /// The only channel.

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use crosstie_config::ExchangeToTopic;
 use crosstie_joints::uri_part;
+use crosstie_realms::resident::Failed;
 use crosstie_routing::error::AUTHORIZATION_FAILED;
 use crosstie_wamp::PublishOptions;
 
@@ -19,7 +20,6 @@ use super::incoming::Delivery;
 use super::properties;
 use super::setting::{Deliveries, Setting, hops_of_headers, hops_option, identifier, payload};
 use crate::joint_counts::Count;
-use crate::wamp::resident::Failed;
 
 /// Takes deliveries until the bond ends.
 pub(super) async fn run(

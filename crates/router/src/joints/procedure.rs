@@ -9,6 +9,7 @@ use std::time::Duration;
 use crosstie_amqp::BasicProperties;
 use crosstie_config::ProcedureToTarget;
 use crosstie_joints::{Arguments, Call, Reply, RequestText, read_reply};
+use crosstie_realms::resident::Invocation;
 use crosstie_wamp::{Disclosed, RegisterOptions};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
@@ -21,7 +22,6 @@ use super::setting::{
 };
 use super::topic::{SHORT_BYTES_MAX, rest};
 use crate::joint_counts::{Count, JointCounts};
-use crate::wamp::resident::Invocation;
 
 /// Calls that wait for their reply, by `_msg_id`.
 #[derive(Default)]

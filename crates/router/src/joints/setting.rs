@@ -4,19 +4,19 @@ use std::sync::Arc;
 
 use crosstie_amqp::method::{BasicConsume, BasicQos, ExchangeDeclare, QueueBind, QueueDeclare};
 use crosstie_amqp::{Table, TableBuf, Value as Field};
+use crosstie_broker::resident::Residence;
 use crosstie_config as model;
 use crosstie_joints::{Arguments, HOPS_HEADER, HOPS_OPTION};
+use crosstie_realms::resident::{Manner, Place, Rooms};
 use crosstie_routing::Identity;
 use crosstie_wamp::{Dict, Payload, Serializer, Value};
 use tokio::runtime::Handle;
 
 use super::bond::Bond;
 use super::incoming::{Delivery, Incoming};
-use crate::amqp::resident::Residence;
 use crate::joint_counts::{Count, JointCounts};
 use crate::joint_state::JointState;
 use crate::registry::Registry;
-use crate::wamp::resident::{Manner, Place, Rooms};
 
 /// A joint, with its place in a realm and its connection to a vhost.
 pub(super) struct Setting {
@@ -232,7 +232,7 @@ pub(super) fn expiring() -> TableBuf {
 
 /// An identifier in oslo.messaging's form.
 pub(super) fn identifier() -> String {
-    use crate::seed::seed;
+    use crosstie_front::seed::seed;
     format!("{:016x}{:016x}", seed(), seed())
 }
 

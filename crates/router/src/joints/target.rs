@@ -12,6 +12,7 @@ use crosstie_config::TargetToProcedure;
 use crosstie_joints::{
     Arguments, RemoteFailure, Reply, Request, is_compatible, read_request, uri_part,
 };
+use crosstie_realms::resident::Failed;
 use crosstie_wamp::CallOptions;
 use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -24,7 +25,6 @@ use super::setting::{
     identifier, payload, said,
 };
 use crate::joint_counts::Count;
-use crate::wamp::resident::Failed;
 
 /// The default version of requests and servers.
 const VERSION: &str = "1.0";

@@ -10,12 +10,12 @@ use std::sync::Arc;
 use crosstie_amqp::{BasicProperties, Value as Field};
 use crosstie_config::{MatchPolicy, TopicToExchange};
 use crosstie_joints::Arguments;
+use crosstie_realms::resident::Event;
 use crosstie_wamp::SubscribeOptions;
 
 use super::bond::{Bond, Publication};
 use super::setting::{SERIALIZER, Setting, hops_header, hops_of_options};
 use crate::joint_counts::Count;
-use crate::wamp::resident::Event;
 
 /// Maximum length of a short string in AMQP.
 pub(super) const SHORT_BYTES_MAX: usize = 255;

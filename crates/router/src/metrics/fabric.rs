@@ -3,13 +3,12 @@
 use std::sync::Arc;
 
 use crosstie_fabric::{Cause, Counts, Kind, Refusal, State};
+use crosstie_realms::fabric::port::FabricPort;
 use crosstie_routing::RealmCounts;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-
-use crate::fabric::port::FabricPort;
 
 type Labels<const N: usize> = [(&'static str, String); N];
 type Gauges<const N: usize> = Family<Labels<N>, Gauge>;

@@ -3,12 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use crosstie_broker::replicated::{Role, Seen};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-
-use crate::amqp::replicated::{Role, Seen};
 
 type Labels<const N: usize> = [(&'static str, String); N];
 

@@ -15,7 +15,14 @@ mod workers;
 use std::sync::Arc;
 
 use crosstie_auth::wamp::Cause;
+use crosstie_broker as amqp;
+use crosstie_front::counters::{self, Counter};
+use crosstie_front::end_reason::EndReason;
+use crosstie_realms::message_counts::{Direction, is_of_sessions};
+use crosstie_realms::realm::SharedRealm;
 use crosstie_routing::RefusalCause;
+use crosstie_site::pages::Form;
+use crosstie_site::request_counts;
 use crosstie_transport::{Kind, sent_bytes_unmetered};
 use crosstie_wamp::MessageType;
 use prometheus_client::encoding::text::{encode_eof, encode_registry};
@@ -25,16 +32,9 @@ use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
-use crate::amqp;
-use crate::counters::{self, Counter};
-use crate::end_reason::EndReason;
 use crate::joint_counts;
 use crate::registry::{Registry as Router, brokers, realms};
-use crate::request_counts;
 use crate::rlink_metrics;
-use crate::wamp::message_counts::{Direction, is_of_sessions};
-use crate::wamp::realm::SharedRealm;
-use crate::web::pages::Form;
 
 /// The metrics of these routers and their process.
 pub(crate) fn metrics(routers: &[Arc<Router>], form: Form) -> String {

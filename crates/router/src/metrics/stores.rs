@@ -1,10 +1,9 @@
 //! The metrics of realms' stores.
 
+use crosstie_realms::event_store::StoreStatus;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-
-use crate::wamp::event_store::StoreStatus;
 
 /// Registers them, by worker and realm.
 pub(super) fn register(

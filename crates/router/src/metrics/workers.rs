@@ -1,11 +1,10 @@
 //! Metrics of the node's workers and their components, as known to the controller.
 
+use crosstie_site::overview::{COMPONENT_STATES, WorkerOverview};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-
-use crate::web::overview::{COMPONENT_STATES, WorkerOverview};
 
 type ByWorker<M> = Family<[(&'static str, String); 1], M>;
 type ByTwo<M> = Family<[(&'static str, String); 2], M>;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use crosstie_client::Welcome;
 use crosstie_client::pipe::{Pipe, PipeHandler, PipeSender};
 use crosstie_config as model;
+use crosstie_realms::resident::{Room, send};
 use crosstie_rlinks::{Count, End, Ended, Kind, Link, Outbox, Settings, Side};
 use crosstie_routing::Identity;
 use crosstie_transport::pump;
@@ -16,7 +17,6 @@ use tokio::sync::watch;
 use super::local::{FromLocal, Local};
 use crate::registry::Registry;
 use crate::rlink_state::{AtWork, RLink};
-use crate::wamp::resident::{Room, send};
 
 pub(super) struct Running {
     state: Mutex<State>,
@@ -83,12 +83,8 @@ impl Running {
             authprovider: "rlink".into(),
         };
         let serializer = remote.serializer();
-        let local = Arc::new(Local::join(
-            room,
-            &state.bounds.limits,
-            identity,
-            serializer,
-        )?);
+        let local = Local::join(room, &state.bounds.limits, identity, serializer)?;
+        let local = Arc::new(local);
         let local_end = End {
             session: local.session,
             authid: authid.to_owned(),

@@ -4,6 +4,9 @@ use std::io;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
+use crosstie_realms::handled::Handled;
+use crosstie_realms::peer::{Peer, Wire};
+use crosstie_realms::resident::{Room, send};
 use crosstie_rlinks::Side;
 use crosstie_routing::{ClientFeature, ClientFeatures, Identity, SessionKey};
 use crosstie_transport::{Connection, ConnectionLimits, Outcome, PeerAddress, Protocol, Socket};
@@ -12,9 +15,6 @@ use crosstie_wamp::framing::{Framing, Item, rawsocket};
 use crosstie_wamp::{Message, Serializer, SessionId};
 
 use super::connected::Running;
-use crate::wamp::handled::Handled;
-use crate::wamp::peer::{Peer, Wire};
-use crate::wamp::resident::{Room, send};
 
 /// A session in the realm.
 pub(super) struct Local {

@@ -20,6 +20,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crosstie_client::pipe::Pipe;
 use crosstie_config as model;
+use crosstie_realms::resident::{Room, Rooms as _};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
@@ -27,7 +28,6 @@ use crate::error::{StartError, StartFault, StopError};
 use crate::registry::Registry;
 use crate::rlink_state::{AtWork, Counts, RLink, RLinkStatus};
 use crate::router::Router;
-use crate::wamp::resident::{Room, Rooms as _};
 use connected::Running;
 
 /// The first pause before a link reconnects.

@@ -1,0 +1,493 @@
+//! The broker of a router worker: its vhosts, its users and its connections.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crosstie_auth::{Permissions, User, Users};
+use crosstie_config as model;
+use crosstie_front::bounds::Bounds;
+use crosstie_front::cause::Cause;
+use crosstie_front::report;
+use crosstie_front::seed::seed;
+use crosstie_front::watch::Watch;
+use crosstie_queues::{Position, Time, Vhost};
+use crosstie_store::{Batch, CommitterConfig, Restored, Store, StoreConfig, StoreError};
+use crosstie_transport::{Connection, Workers};
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+
+use super::client::About;
+use super::flow::FlowControl;
+use super::identity::ServerProperties;
+use super::import;
+use super::incomplete::Incomplete;
+use super::limits::vhost_config;
+use super::logins::Logins;
+use super::outbox::VhostOutbox;
+use super::peer::Peer;
+use super::replicated::Whose;
+use super::replication::{self, Ownership, Replicated};
+use super::shared::{BackedUp, Shared};
+use super::splice::{Splices, splicing};
+use super::status::{Alarm, ConnectionStatus, OperatorError};
+use super::totals::Totals;
+use super::vhost::{Clock, Keeper, SharedVhost};
+
+/// The state that all AMQP connections of a router share.
+pub struct Broker {
+    pub(crate) users: Users,
+    pub(crate) logins: Arc<Logins>,
+    pub shared: Arc<Shared>,
+    pub message_bytes_max: usize,
+    pub(super) server_properties: ServerProperties,
+    /// Vhosts of this worker alone, by name.
+    vhosts: Vec<Arc<SharedVhost>>,
+    /// Replicated vhosts.
+    replicated: Vec<Arc<Replicated>>,
+    /// The threads of the replicated vhosts.
+    ledgers: Mutex<Vec<JoinHandle<()>>>,
+    peers: Mutex<BTreeMap<u64, Arc<Peer>>>,
+    number_last: AtomicU64,
+    /// Counters since the start.
+    pub totals: Totals,
+    pub splices: Splices,
+    pub home: Home,
+}
+
+/// The router that a broker belongs to.
+pub struct Home {
+    /// The node's id.
+    pub node: String,
+    /// The worker's id.
+    pub worker: String,
+    pub bounds: Arc<Bounds>,
+    pub watch: Arc<Watch>,
+}
+
+impl Broker {
+    /// Opens the store, restores its contents, and adds the configured definitions. Also returns the definitions that
+    /// were rejected. An error names the file and its fault.
+    pub fn open(
+        amqp: &model::Amqp,
+        home: Home,
+        directory: &Path,
+        workers: &Workers,
+    ) -> Result<(Arc<Self>, Vec<model::Skipped>), String> {
+        let mut amqp = amqp.clone();
+        let mut definitions = model::Definitions::default();
+        let mut skipped = Vec::new();
+        if let Some(path) = &amqp.definitions {
+            let path = directory.join(path);
+            let loaded = model::Definitions::load(&path);
+            definitions = loaded.map_err(|e| e.to_string())?;
+            skipped = definitions.skipped.clone();
+            skipped.extend(amqp.import(&definitions));
+        }
+        replication::check_released(&amqp, directory)?;
+        let (store, restored) = open_store(&amqp, directory)?;
+        let held = replication::held(&restored);
+        let clock = Clock::new();
+        let now = clock.time(Instant::now());
+        let mut vhosts = restore_vhosts(&amqp, now, restored);
+        skipped.extend(import::define(&definitions, now, &mut vhosts));
+        let replicated = replication::take(&amqp, &mut vhosts, &held);
+
+        let limits = &amqp.limits;
+        let flow = FlowControl::new(limits.memory_bytes_max, limits.commit_bytes_max);
+        let incomplete = Incomplete::new(
+            limits.memory_bytes_max,
+            limits.message_bytes_max,
+            limits.incomplete_timeout,
+        );
+        let shared = Arc::new(Shared::new(flow, incomplete));
+        let vhosts = vhosts.into_iter().map(|(name, vhost)| {
+            let shared = Arc::clone(&shared);
+            let thread = workers.serving_handle();
+            let keeper = Keeper::Local;
+            Arc::new(SharedVhost::new(name, vhost, clock, shared, thread, keeper))
+        });
+        let broker = Arc::new(Self {
+            users: users(&amqp)?,
+            logins: Arc::new(Logins::new(limits.login_delay_max, workers.keeper_handle())),
+            message_bytes_max: limits.message_bytes_max,
+            server_properties: ServerProperties::of(&amqp.identity),
+            vhosts: vhosts.collect(),
+            replicated,
+            ledgers: Mutex::default(),
+            shared,
+            peers: Mutex::default(),
+            number_last: AtomicU64::new(0),
+            totals: Totals::default(),
+            splices: Splices::default(),
+            home,
+        });
+        let config = CommitterConfig {
+            disk_free_bytes_min: limits.disk_free_bytes_min,
+            ..CommitterConfig::default()
+        };
+        broker.start_committer(store, config, workers.keeper_handle())?;
+        broker.start_keeping(workers);
+        Ok((broker, skipped))
+    }
+
+    /// Starts the threads of the replicated vhosts. An error names the file and its fault.
+    pub fn start_replicated(
+        self: &Arc<Self>,
+        amqp: &model::Amqp,
+        directory: &Path,
+        workers: &Workers,
+    ) -> Result<(), String> {
+        if self.replicated.is_empty() {
+            return Ok(());
+        }
+        let definitions = amqp.definitions.as_ref().map(|path| {
+            let loaded = model::Definitions::load(&directory.join(path));
+            loaded.map_err(|e| e.to_string())
+        });
+        let definitions = Arc::new(definitions.transpose()?.unwrap_or_default());
+        for replicated in &self.replicated {
+            replicated.set_splicing(splicing(replicated.settings(), directory)?);
+            let started = replicated.start((amqp, &definitions), self, directory, workers)?;
+            self.ledgers.lock().push(started);
+        }
+        Ok(())
+    }
+
+    /// Starts the timers of the vhosts on the keeper's thread.
+    fn start_keeping(&self, workers: &Workers) {
+        let _context = workers.keeper_handle().enter();
+        for vhost in &self.vhosts {
+            // Records of definitions, and of messages that expired meanwhile, are submitted to the store.
+            vhost.settle();
+            workers.spawn_keeper(Arc::clone(vhost).keep_time());
+        }
+        let swept = Arc::downgrade(&self.shared);
+        workers.spawn_keeper(async move {
+            let mut interval = tokio::time::interval(Duration::from_secs(1));
+            while let Some(shared) = swept.upgrade() {
+                shared.incomplete.sweep();
+                drop(shared);
+                interval.tick().await;
+            }
+        });
+    }
+
+    /// Starts the store's thread, which reports each commit to the vhosts; they then send the confirms that waited for
+    /// it.
+    fn start_committer(
+        self: &Arc<Self>,
+        store: Store,
+        config: CommitterConfig,
+        context: Handle,
+    ) -> Result<(), String> {
+        let broker = Arc::downgrade(self);
+        let of_disk = (Weak::clone(&broker), context.clone());
+        let on_disk_low = move |disk| {
+            let (broker, context) = &of_disk;
+            if let Some(broker) = broker.upgrade() {
+                let _context = context.enter();
+                broker.shared.disk_changed(disk);
+                crosstie_transport::uncork_all();
+            }
+        };
+        let on_committed = move |vhost: &str, position, result: Result<(), &StoreError>| {
+            if let Some(broker) = broker.upgrade() {
+                let _context = context.enter();
+                broker.handle_commit(vhost, position, result);
+                crosstie_transport::uncork_all();
+            }
+        };
+        let started = self
+            .shared
+            .start_committer(store, config, on_committed, on_disk_low);
+        started.map_err(|e| format!("the store's thread: {e}"))
+    }
+
+    fn handle_commit(&self, vhost: &str, position: Position, result: Result<(), &StoreError>) {
+        let flow = &self.shared.flow;
+        match result {
+            Ok(()) => {
+                if flow.is_store_failing() {
+                    tracing::info!("the store can write again");
+                }
+                flow.store_wrote(self.shared.store_waiting_bytes());
+            }
+            Err(e) => {
+                self.shared.note_failure(e);
+                if flow.store_failed() {
+                    tracing::error!("cannot write to the store, retrying: {e}");
+                }
+            }
+        }
+        if let Some(vhost) = self.local(vhost) {
+            vhost.handle_commit(position, result.is_ok());
+        }
+    }
+
+    /// The next connection number. Numbers are never reused.
+    pub(crate) fn next_number(&self) -> u64 {
+        self.number_last.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Adds a peer that has entered its vhost.
+    pub(crate) fn add_peer(&self, peer: &Arc<Peer>) {
+        self.totals
+            .connections_opened
+            .fetch_add(1, Ordering::Relaxed);
+        self.peers.lock().insert(peer.number, Arc::clone(peer));
+    }
+
+    /// Removes a peer that has left. Called before its place in the watch is reused.
+    pub(crate) fn remove_peer(&self, number: u64) {
+        self.totals
+            .connections_closed
+            .fetch_add(1, Ordering::Relaxed);
+        self.peers.lock().remove(&number);
+    }
+
+    /// Closes one connection, unless it is closing already.
+    pub fn close_connection(&self, number: u64, reason: &str) -> Result<(), OperatorError> {
+        let peers = self.peers.lock();
+        let found = peers.get(&number);
+        let peer = found.ok_or(OperatorError::NoSuchConnection { number })?;
+        if peer.is_closing() {
+            return Err(OperatorError::ClosingAlready { number });
+        }
+        report::connection_forced(&peer.connection, reason);
+        force_close(peer, &self.home.watch, Cause::Operator, reason);
+        Ok(())
+    }
+
+    /// Closes all connections of a vhost that accepts no more clients.
+    pub(crate) fn close_vhost(&self, vhost: &Arc<SharedVhost>, reason: &str) {
+        for peer in self.peers.lock().values() {
+            if Arc::ptr_eq(&peer.vhost, vhost) {
+                force_close(peer, &self.home.watch, Cause::VhostGone, reason);
+            }
+        }
+    }
+
+    /// Closes all connections of one transport, or of all transports.
+    pub fn close_connections(&self, transport: Option<u32>, reason: &str) {
+        for peer in self.peers.lock().values() {
+            if transport.is_none_or(|transport| transport == peer.transport) {
+                force_close(peer, &self.home.watch, Cause::Stop, reason);
+            }
+        }
+    }
+
+    /// Stops the vhosts in order, writes all pending records, and joins the store's thread. Returns whether all could
+    /// be written.
+    pub fn stop(&self) -> bool {
+        self.replicated
+            .iter()
+            .for_each(|replicated| replicated.stop());
+        for ledger in self.ledgers.lock().drain(..) {
+            // A ledger thread that panicked has logged that already.
+            let _ = ledger.join();
+        }
+        for vhost in &self.vhosts {
+            vhost.rest();
+        }
+        self.shared.stop_committer()
+    }
+
+    /// Copies the store to a file that must not exist yet. In the copy, every delivered message is marked as delivered.
+    pub(crate) fn back_up(
+        &self,
+        path: PathBuf,
+        on_done: impl FnOnce(BackedUp) + Send + 'static,
+    ) -> bool {
+        let vhosts = self.vhosts.clone();
+        let delivered = move || {
+            let mut batch = Batch::default();
+            for vhost in &vhosts {
+                let delivered = vhost.lock().delivered();
+                batch.push(vhost.name(), delivered, Position::default());
+            }
+            batch
+        };
+        self.shared.back_up(path, delivered, on_done)
+    }
+
+    /// The vhosts that are open on this node, by name.
+    pub fn vhosts(&self) -> Vec<Arc<SharedVhost>> {
+        let mut vhosts = self.vhosts.clone();
+        vhosts.extend(self.replicated.iter().filter_map(|found| found.here()));
+        vhosts.sort_by(|a, b| a.name().cmp(b.name()));
+        vhosts
+    }
+
+    /// The replicated vhosts, whichever node owns them.
+    pub fn replicated(&self) -> &[Arc<Replicated>] {
+        &self.replicated
+    }
+
+    /// The replicated vhost of that name.
+    pub(super) fn replicated_of(&self, name: &str) -> Option<&Arc<Replicated>> {
+        let mut replicated = self.replicated.iter();
+        replicated.find(|found| *found.name == *name)
+    }
+
+    /// Whether a vhost of that name exists, on this node or another.
+    pub(crate) fn has_vhost(&self, name: &str) -> bool {
+        self.local(name).is_some() || self.replicated_of(name).is_some()
+    }
+
+    /// The vhost if it is open on this node; otherwise the owner, or why it has none.
+    pub fn vhost(&self, name: &str) -> Result<Arc<SharedVhost>, Whose> {
+        if let Some(vhost) = self.local(name) {
+            return Ok(Arc::clone(vhost));
+        }
+        match self.replicated_of(name) {
+            Some(found) => match found.ownership() {
+                Ownership::Here(vhost) => Ok(vhost),
+                Ownership::NotHere(whose) => Err(whose),
+            },
+            None => Err(Whose::Nobody {
+                why: "there is none of that name".into(),
+            }),
+        }
+    }
+
+    /// The active alarms.
+    pub fn alarms(&self) -> Vec<Alarm> {
+        let mut alarms = self.shared.alarms();
+        for replicated in &self.replicated {
+            if let Some(why) = replicated.seen().alarm {
+                let vhost = replicated.name.to_string();
+                alarms.push(Alarm::Ledger { vhost, why });
+            }
+        }
+        alarms
+    }
+
+    fn local(&self, name: &str) -> Option<&Arc<SharedVhost>> {
+        let place = self.vhosts.binary_search_by(|v| (**v.name()).cmp(name));
+        place.ok().map(|place| &self.vhosts[place])
+    }
+
+    /// The client's description of itself, if the connection is in a vhost.
+    pub fn about(&self, connection: &Arc<Connection>) -> Option<About> {
+        let peers = self.peers.lock();
+        let mut peers = peers.values();
+        let peer = peers.find(|peer| Arc::ptr_eq(&peer.connection, connection))?;
+        Some(peer.about.clone())
+    }
+
+    /// The connections that are in a vhost, oldest first.
+    pub fn connections(&self) -> Vec<ConnectionStatus> {
+        let mut connections = Vec::new();
+        let mut next = 0;
+        loop {
+            // Copying the handles in parts keeps the lock short: peers that connect or leave do not wait for the
+            // listing.
+            let part: Vec<_> = {
+                let peers = self.peers.lock();
+                let part = peers.range(next..).take(PEERS_MAX);
+                part.map(|(_, peer)| Arc::clone(peer)).collect()
+            };
+            connections.extend(part.iter().map(|peer| peer.status()));
+            match part.last() {
+                Some(last) => next = last.number + 1,
+                None => return connections,
+            }
+        }
+    }
+}
+
+/// Opens the store and reads its contents.
+fn open_store(amqp: &model::Amqp, directory: &Path) -> Result<(Store, Vec<Restored>), String> {
+    let opened = Store::open(StoreConfig {
+        path: directory.join(&amqp.store),
+        bytes_max: None,
+    });
+    let (mut store, restored) = opened.map_err(|e| e.to_string())?;
+    store.wake().map_err(|e| e.to_string())?;
+    if let Some(obstacle) = store.obstacle() {
+        // Several nodes on the embedded default may run in one directory, and most of them store nothing.
+        if !is_embedded(&amqp.store) {
+            return Err(obstacle.to_string());
+        }
+        tracing::warn!("durable messages will not be stored: {obstacle}");
+    }
+    Ok((store, restored))
+}
+
+/// Creates the configured vhosts with their contents from the store.
+fn restore_vhosts(
+    amqp: &model::Amqp,
+    now: Time,
+    restored: Vec<Restored>,
+) -> BTreeMap<Arc<str>, Vhost<Arc<Peer>>> {
+    let mut vhosts = BTreeMap::new();
+    for vhost in &amqp.vhosts {
+        let name: Arc<str> = vhost.name.as_str().into();
+        let config = vhost_config(&name, &amqp.limits);
+        vhosts.insert(name, Vhost::new(config, seed()));
+    }
+    for restored in restored {
+        // Records of a vhost that is no longer configured stay in the file.
+        if let Some(vhost) = vhosts.get_mut(&restored.vhost) {
+            vhost.restore(now, restored.record);
+        }
+    }
+    let mut outbox = VhostOutbox::default();
+    for vhost in vhosts.values_mut() {
+        vhost.restored(now, &mut outbox);
+    }
+    vhosts
+}
+
+/// Maximum number of peers copied under one lock.
+const PEERS_MAX: usize = 1000;
+
+/// Whether this is the store of the embedded default configuration.
+fn is_embedded(store: &str) -> bool {
+    let workers = model::Config::embedded_default().workers;
+    workers.iter().any(|worker| match worker {
+        model::Worker::Router(router) => router.amqp.as_ref().is_some_and(|a| a.store == store),
+        _ => false,
+    })
+}
+
+/// Called under the lock of the broker's peers, so that the watch has not reused the place.
+fn force_close(peer: &Arc<Peer>, watch: &Watch, cause: Cause, reason: &str) {
+    cause.note(&peer.connection);
+    peer.force_close(reason);
+    watch.closing(peer.watch, peer.closing_timeout);
+}
+
+fn users(amqp: &model::Amqp) -> Result<Users, String> {
+    let mut users = Users::new();
+    for user in &amqp.users {
+        users.insert(User {
+            name: user.name.as_str().into(),
+            password: user.password.clone(),
+            tags: user.tags.clone(),
+            is_remote_allowed: user.is_remote_allowed,
+        });
+    }
+    for vhost in &amqp.vhosts {
+        for permission in &vhost.permissions {
+            let model::AmqpPermission {
+                user,
+                configure,
+                write,
+                read,
+            } = permission;
+            let permissions = Permissions::parse(configure, write, read).map_err(|e| {
+                format!(
+                    "the permissions of user '{user}' in vhost '{}': {e}",
+                    vhost.name
+                )
+            })?;
+            users.grant(user, &vhost.name, permissions);
+        }
+    }
+    Ok(users)
+}

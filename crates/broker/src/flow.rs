@@ -1,0 +1,271 @@
+//! Flow control: pauses reading from publishers while memory or the store is full.
+
+use std::mem;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+
+use super::peer::Peer;
+
+/// The bounds at which publishers of all vhosts of a router are blocked.
+///
+/// If a client publishes while a bound is reached, reading from it is paused. The client gets `connection.blocked` if
+/// it supports that. Below nine tenths of the bound all publishers continue. The same applies to clients with methods
+/// for the store, while the store is behind or its disk is low. (Low, not full: a full disk does not even allow
+/// deletions.) Clients that only consume are not blocked for full memory, a low disk or a failing store: they make
+/// room.
+pub struct FlowControl {
+    memory_bytes: AtomicUsize,
+    memory_bytes_max: usize,
+    commit_bytes_max: usize,
+    memory: Cause,
+    store: Cause,
+    disk: Cause,
+    /// The reason for `connection.blocked` while the store fails.
+    store_reason: &'static str,
+}
+
+/// A reason to block publishers, and the peers that it blocks.
+#[derive(Default)]
+struct Cause {
+    stands: AtomicBool,
+    /// The cause is more than a brief backlog: peers get `connection.blocked`.
+    is_told: AtomicBool,
+    blocked: Mutex<Vec<(Weak<Peer>, bool)>>,
+}
+
+/// The effects of an input on publishers' bounds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Published {
+    /// The input contained message content, complete or partial.
+    pub content: bool,
+    pub(crate) journaled: Journaled,
+}
+
+/// The store's part of the effects of an input.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Journaled {
+    #[default]
+    Nothing,
+    /// Only departures of messages, which are bounded by their number and free space in the store.
+    Departures,
+    /// Anything else.
+    More,
+}
+
+/// RabbitMQ's texts.
+const LOW_ON_MEMORY: &str = "low on memory";
+const LOW_ON_DISK: &str = "low on disk";
+
+/// For a vhost with a replicated journal.
+const NO_REPLICAS: &str = "waiting for replicas";
+
+impl FlowControl {
+    pub fn new(memory_bytes_max: usize, commit_bytes_max: usize) -> Self {
+        Self {
+            memory_bytes: AtomicUsize::new(0),
+            memory_bytes_max,
+            commit_bytes_max,
+            memory: Cause::default(),
+            store: Cause::default(),
+            disk: Cause::default(),
+            store_reason: LOW_ON_DISK,
+        }
+    }
+
+    /// The flow control of one replicated vhost: only the bytes that wait for its log count.
+    pub(crate) fn of_a_log(waiting_bytes_max: usize) -> Self {
+        Self {
+            store_reason: NO_REPLICAS,
+            ..Self::new(usize::MAX, waiting_bytes_max)
+        }
+    }
+
+    /// Unblocks all publishers, as nothing waits any more.
+    pub(crate) fn let_go(&self) {
+        self.store.end();
+    }
+
+    /// Replaces `before` bytes of messages by `after` in the sum. Called under the lock of the holder, so that a
+    /// subtraction never precedes its addition; [`Self::judge_memory`] follows outside the lock.
+    pub(crate) fn memory_changed(&self, before: usize, after: usize) {
+        match after >= before {
+            true => self
+                .memory_bytes
+                .fetch_add(after - before, Ordering::SeqCst),
+            false => self
+                .memory_bytes
+                .fetch_sub(before - after, Ordering::SeqCst),
+        };
+    }
+
+    /// Blocks or unblocks publishers, depending on the memory in use.
+    pub(crate) fn judge_memory(&self) {
+        let total = self.memory_bytes();
+        if total > self.memory_bytes_max {
+            if !self.memory.begin(true) {
+                return;
+            }
+            let max = self.memory_bytes_max;
+            tracing::warn!(
+                "messages use {total} bytes of memory, the maximum is {max}: publishers are blocked"
+            );
+        }
+        // Checked after a block as well: memory may have been freed before the block was visible.
+        let is_low = self.memory_bytes() < ninety_percent(self.memory_bytes_max);
+        if is_low && self.memory.end() {
+            tracing::info!("memory for messages is available again: publishers are unblocked");
+        }
+    }
+
+    /// Blocks publishers if too many bytes wait for the store. Called after records are submitted.
+    pub(crate) fn store_waits(&self, bytes: usize, waiting: impl Fn() -> usize) {
+        if bytes > self.commit_bytes_max {
+            self.store.begin(false);
+            if waiting() < ninety_percent(self.commit_bytes_max) && !self.is_store_failing() {
+                self.store.end();
+            }
+        }
+    }
+
+    /// Unblocks publishers if, after a commit, few enough bytes wait.
+    pub(crate) fn store_wrote(&self, waiting: usize) {
+        let is_over = self.is_store_failing() || waiting < ninety_percent(self.commit_bytes_max);
+        if is_over && self.store.end() {
+            tracing::debug!("the store keeps up again: publishers are unblocked");
+        }
+    }
+
+    /// The store cannot write. Returns whether its last attempt failed too.
+    pub(crate) fn store_failed(&self) -> bool {
+        let was_failing = self.is_store_failing();
+        self.store.begin(true);
+        if !was_failing {
+            self.store.tell(self.store_reason);
+        }
+        !was_failing
+    }
+
+    /// The free space of the store's disk has fallen below its minimum, or has recovered.
+    pub(crate) fn disk_changed(&self, is_low: bool) {
+        match is_low {
+            true => drop(self.disk.begin(true)),
+            false => drop(self.disk.end()),
+        }
+    }
+
+    /// Whether the store's low disk blocks publishers.
+    pub(crate) fn is_disk_low(&self) -> bool {
+        self.disk.stands()
+    }
+
+    pub(crate) fn memory_bytes_max(&self) -> usize {
+        self.memory_bytes_max
+    }
+
+    /// Bytes of messages in memory.
+    pub fn memory_bytes(&self) -> usize {
+        self.memory_bytes.load(Ordering::SeqCst)
+    }
+
+    /// Whether the store's last attempt to write failed.
+    pub(crate) fn is_store_failing(&self) -> bool {
+        self.store.stands() && self.store.is_told.load(Ordering::SeqCst)
+    }
+
+    /// Whether publishers are blocked because memory is full.
+    pub(crate) fn is_memory_full(&self) -> bool {
+        self.memory.stands()
+    }
+
+    /// Number of peers with paused reading.
+    pub(crate) fn blocked(&self) -> usize {
+        self.memory.blocked() + self.store.blocked() + self.disk.blocked()
+    }
+
+    /// Blocks a peer if the effects of its input exceed a bound.
+    pub(crate) fn judge(&self, peer: &Arc<Peer>, published: Published) {
+        if published.content && self.memory.stands() {
+            self.memory.block(peer, LOW_ON_MEMORY);
+        } else if published.journaled > Journaled::Nothing && self.store.stands() {
+            // Departures free space, so that a full disk does not block them.
+            if published.journaled == Journaled::More || !self.is_store_failing() {
+                self.store.block(peer, self.store_reason);
+            }
+        } else if published.journaled == Journaled::More && self.disk.stands() {
+            self.disk.block(peer, LOW_ON_DISK);
+        }
+    }
+}
+
+impl Cause {
+    fn stands(&self) -> bool {
+        self.stands.load(Ordering::SeqCst)
+    }
+
+    /// Activates the cause. Returns whether it was inactive.
+    fn begin(&self, is_told: bool) -> bool {
+        if is_told {
+            self.is_told.store(true, Ordering::SeqCst);
+        }
+        !self.stands.swap(true, Ordering::SeqCst)
+    }
+
+    /// Sends `connection.blocked` to blocked peers that have not received it.
+    fn tell(&self, reason: &str) {
+        for (peer, was_told) in self.blocked.lock().iter_mut() {
+            if !mem::replace(was_told, true)
+                && let Some(peer) = peer.upgrade()
+            {
+                peer.say_blocked(reason);
+            }
+        }
+    }
+
+    /// Deactivates the cause. Returns whether it was active.
+    fn end(&self) -> bool {
+        if !self.stands() {
+            return false;
+        }
+        let mut blocked = self.blocked.lock();
+        if !self.stands.swap(false, Ordering::SeqCst) {
+            return false;
+        }
+        self.is_told.store(false, Ordering::SeqCst);
+        for (peer, was_told) in blocked.drain(..) {
+            if let Some(peer) = peer.upgrade() {
+                peer.unblock(was_told);
+            }
+        }
+        true
+    }
+
+    fn blocked(&self) -> usize {
+        let blocked = self.blocked.lock();
+        let there = blocked.iter().filter(|(peer, _)| peer.strong_count() > 0);
+        there.count()
+    }
+
+    fn block(&self, peer: &Arc<Peer>, reason: &str) {
+        let mut blocked = self.blocked.lock();
+        // Input that was read before the pause is handled while the peer is blocked.
+        if blocked
+            .iter()
+            .any(|(held, _)| held.as_ptr() == Arc::as_ptr(peer))
+        {
+            return;
+        }
+        // The cause may have ended meanwhile; then no later call would unblock the peer.
+        if self.stands() && !peer.is_closing() {
+            let is_told = self.is_told.load(Ordering::SeqCst);
+            peer.block(is_told.then_some(reason));
+            blocked.retain(|(peer, _)| peer.strong_count() > 0);
+            blocked.push((Arc::downgrade(peer), is_told));
+        }
+    }
+}
+
+fn ninety_percent(max: usize) -> usize {
+    max / 10 * 9
+}

@@ -1,0 +1,65 @@
+//! AMQP 0-9-1: the broker of a router worker, with one user list, one store and one memory bound. A vhost corresponds
+//! to a realm of WAMP.
+//!
+//! ```text
+//! listen ─▶ conversation (one per connection: header, negotiation, frames, channels)
+//!                │ a method, or a message with its content
+//!                ▼
+//!           vhost (one lock, taken once per turn) ─▶ outbox ─▶ peers' queues
+//!                │ journal
+//!                ▼
+//!           store's committer ─▶ vhost (confirms) ─▶ peers' queues
+//! ```
+//!
+//! Work that exceeds a turn stays in the vhost; `backlog` does it between the turns of connections.
+//!
+//! To use the broker: call `Router::start_amqp` once, before the transports that lead to it; then
+//! `Router::amqp` for operators.
+
+mod arguments;
+mod backlog;
+mod broker;
+mod certificate;
+mod channels;
+mod client;
+mod content;
+mod conversation;
+mod declared;
+mod flow;
+mod handled;
+mod identity;
+mod import;
+mod incomplete;
+mod let_in;
+pub mod limits;
+mod listings;
+mod logins;
+mod metrics;
+mod negotiation;
+mod open;
+mod operators;
+mod outbox;
+mod peer;
+pub mod replicated;
+pub mod replication;
+pub mod resident;
+mod shared;
+pub mod splice;
+mod status;
+mod totals;
+mod turn;
+mod turned_away;
+mod unfinished;
+pub mod vhost;
+
+pub use broker::{Broker, Home};
+pub use conversation::AmqpEndpoint;
+pub use import::try_import;
+pub use metrics::register as register_metrics;
+pub use operators::Operators;
+pub use replicated::{Means, Moved, Recovered, Whose};
+pub use replication::{Ownership, cluster_listeners};
+pub use status::{
+    Alarm, BindingStatus, ConnectionStatus, ExchangeStatus, Named, OperatorError, QueueStatus,
+    ReplicatedStatus, VhostStatus, alarms, replicated_page, replicated_vhosts,
+};

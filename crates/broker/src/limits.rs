@@ -1,0 +1,31 @@
+//! Reads the bounds of a vhost from the configuration.
+
+use std::sync::Arc;
+
+use crosstie_config as model;
+use crosstie_queues::{VhostConfig, VhostLimits};
+
+pub fn vhost_config(name: &Arc<str>, limits: &model::AmqpLimits) -> VhostConfig {
+    let timeout = limits.consumer_timeout.map(|timeout| timeout.as_millis());
+    VhostConfig {
+        name: Arc::clone(name),
+        limits: VhostLimits {
+            queues_max: limits.queues_max,
+            connection_queues_max: limits.connection_queues_max,
+            exchanges_max: limits.exchanges_max,
+            bindings_max: limits.bindings_max,
+            definition_bytes_max: limits.definition_bytes_max,
+            exchange_steps_max: limits.exchange_steps_max,
+            pattern_nodes_max: limits.pattern_nodes_max,
+            consumers_max: limits.consumers_max,
+            connection_consumers_max: limits.connection_consumers_max,
+            copy_keys_max: limits.copy_keys_max,
+            transaction_messages_max: limits.transaction_messages_max,
+            transaction_bytes_max: limits.transaction_bytes_max,
+            channels_max: usize::from(u16::MAX),
+            message_bytes_max: limits.message_bytes_max,
+        },
+        consumer_timeout_ms: timeout.map(|ms| u64::try_from(ms).unwrap_or(u64::MAX)),
+        ..VhostConfig::named(name)
+    }
+}

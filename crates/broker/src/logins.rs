@@ -1,0 +1,152 @@
+//! Login attempts: delays the answer to a wrong password, and makes attempts wait for their turn without blocking a
+//! thread. [`Guesses`] describes the rules.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use crosstie_auth::{Guess, Guesses};
+use crosstie_front::addresses::origin;
+use crosstie_transport::Connection;
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+
+/// The login attempts of all AMQP clients of a router.
+pub(crate) struct Logins {
+    guesses: Mutex<Guesses>,
+    start: Instant,
+    /// Randomly keyed, so that a client cannot predict which passwords have equal hashes.
+    keyed: RandomState,
+    /// The runtime that has timers.
+    pub(super) keeper: Handle,
+    pub failed: AtomicU64,
+    /// Number of attempts with a delayed answer, and of attempts that waited to be checked.
+    pub(crate) delayed: AtomicU64,
+}
+
+/// A waiting attempt. Reading from its connection is paused; afterwards its login is handled again.
+pub(super) struct Waiting {
+    until: Instant,
+    pub(super) for_what: For,
+}
+
+/// The purpose of a wait.
+pub(super) enum For {
+    /// The credentials may be checked; the attempt fails if it has no place at `last`.
+    Place { last: Instant },
+    /// The client gets its refusal.
+    Answer,
+}
+
+/// Interval at which a waiting attempt asks for its turn.
+const PLACE_INTERVAL: Duration = Duration::from_millis(100);
+
+impl Logins {
+    pub(crate) fn new(delay_max: Duration, keeper: Handle) -> Self {
+        let delay_max_ms = u64::try_from(delay_max.as_millis()).unwrap_or(u64::MAX);
+        Self {
+            guesses: Mutex::new(Guesses::new(delay_max_ms)),
+            start: Instant::now(),
+            keyed: RandomState::new(),
+            keeper,
+            failed: AtomicU64::new(0),
+            delayed: AtomicU64::new(0),
+        }
+    }
+
+    /// The guess that a client makes with a password.
+    pub(super) fn guess<'g>(
+        &self,
+        connection: &Connection,
+        name: &'g str,
+        password: &[u8],
+    ) -> Guess<'g> {
+        let origin = origin(connection.peer());
+        Guess {
+            origin,
+            authid: name,
+            credentials: Some(self.keyed.hash_one((origin, name, password))),
+        }
+    }
+
+    pub(super) fn may_look(&self, guess: Guess<'_>) -> bool {
+        self.guesses.lock().may_look(self.now_ms(), guess)
+    }
+
+    pub(super) fn note_right(&self, guess: Guess<'_>) {
+        self.guesses.lock().note_right(self.now_ms(), guess);
+    }
+
+    /// Notes a wrong password. Returns the delay of its answer.
+    pub(super) fn note_wrong(&self, guess: Guess<'_>) -> Duration {
+        Duration::from_millis(self.guesses.lock().note_wrong(self.now_ms(), guess))
+    }
+
+    /// Makes an attempt wait for its turn, from `before` or from now on; `None` if it has waited long enough.
+    pub(super) fn await_place(
+        &self,
+        connection: &Arc<Connection>,
+        before: Option<For>,
+    ) -> Option<Waiting> {
+        let now = Instant::now();
+        let last = match before {
+            Some(For::Place { last }) => last,
+            _ => {
+                self.delayed.fetch_add(1, Ordering::Relaxed);
+                now + Duration::from_millis(Guesses::PLACE_WAIT_MAX_MS)
+            }
+        };
+        let left = last.saturating_duration_since(now);
+        (!left.is_zero())
+            .then(|| self.wait(connection, left.min(PLACE_INTERVAL), For::Place { last }))
+    }
+
+    /// Delays a client's refusal; `None` if the client has waited as long as `before` already.
+    pub(super) fn answer_later(
+        &self,
+        connection: &Arc<Connection>,
+        delay: Duration,
+        before: Option<For>,
+    ) -> Option<Waiting> {
+        let longest = Duration::from_millis(Guesses::PLACE_WAIT_MAX_MS);
+        let waited = match before {
+            Some(For::Place { last }) => {
+                longest.saturating_sub(last.saturating_duration_since(Instant::now()))
+            }
+            _ => Duration::ZERO,
+        };
+        let delay = delay.saturating_sub(waited);
+        if delay.is_zero() {
+            return None;
+        }
+        self.delayed.fetch_add(1, Ordering::Relaxed);
+        Some(self.wait(connection, delay, For::Answer))
+    }
+
+    fn wait(&self, connection: &Arc<Connection>, delay: Duration, for_what: For) -> Waiting {
+        connection.pause_reading();
+        let connection = Arc::downgrade(connection);
+        self.keeper.spawn(async move {
+            tokio::time::sleep(delay).await;
+            if let Some(connection) = connection.upgrade() {
+                connection.resume_reading();
+            }
+        });
+        Waiting {
+            until: Instant::now() + delay,
+            for_what,
+        }
+    }
+
+    fn now_ms(&self) -> u64 {
+        self.start.elapsed().as_millis() as u64
+    }
+}
+
+impl Waiting {
+    /// Whether the wait is over. A client that closes its side first is read to its end.
+    pub(super) fn is_over(&self) -> bool {
+        Instant::now() >= self.until
+    }
+}

@@ -1,0 +1,181 @@
+//! AMQP for operators: listings and actions.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crosstie_amqp::ReplyCode;
+use tokio::runtime::Handle;
+
+use super::broker::Broker;
+use super::replicated::{Means, Move, Moved, Order, Recover, Recovered, Reply};
+use super::status::{
+    Alarm, BindingStatus, ConnectionStatus, ExchangeStatus, OperatorError, QueueStatus,
+    ReplicatedStatus, VhostStatus,
+};
+use super::vhost::SharedVhost;
+
+/// A router's AMQP for operators. Any thread but the router's own may use this.
+pub struct Operators {
+    broker: Arc<Broker>,
+    /// The runtime that continues to send after a socket is full.
+    context: Handle,
+}
+
+impl Operators {
+    pub fn new(broker: Arc<Broker>, context: Handle) -> Self {
+        Self { broker, context }
+    }
+
+    /// The vhosts, by name.
+    pub fn vhosts(&self) -> Vec<VhostStatus> {
+        let vhosts = self.broker.vhosts();
+        vhosts.iter().map(|vhost| vhost.status()).collect()
+    }
+
+    /// The queues of a vhost, by name.
+    pub fn queues(&self, vhost: &str) -> Result<Vec<QueueStatus>, OperatorError> {
+        Ok(self.vhost(vhost)?.queues())
+    }
+
+    /// The exchanges of a vhost, by name.
+    pub fn exchanges(&self, vhost: &str) -> Result<Vec<ExchangeStatus>, OperatorError> {
+        Ok(self.vhost(vhost)?.exchanges())
+    }
+
+    /// The bindings of a vhost, by source and destination.
+    pub fn bindings(&self, vhost: &str) -> Result<Vec<BindingStatus>, OperatorError> {
+        Ok(self.vhost(vhost)?.bindings())
+    }
+
+    /// The connections of all vhosts, oldest first.
+    pub fn connections(&self) -> Vec<ConnectionStatus> {
+        self.broker.connections()
+    }
+
+    /// Removes the ready messages of a queue. Returns their number.
+    pub fn purge_queue(&self, vhost: &str, queue: &str) -> Result<u64, OperatorError> {
+        let shared = self.vhost(vhost)?;
+        let purged = self.act(|| shared.purge_queue(queue));
+        purged.ok_or_else(|| no_queue(vhost, queue))
+    }
+
+    /// Deletes a queue, used or not. Returns the number of its ready messages.
+    pub fn delete_queue(&self, vhost: &str, queue: &str) -> Result<u64, OperatorError> {
+        let shared = self.vhost(vhost)?;
+        let deleted = self.act(|| shared.delete_queue(queue));
+        deleted.ok_or_else(|| no_queue(vhost, queue))
+    }
+
+    /// Deletes an exchange with its bindings, used or not.
+    pub fn delete_exchange(&self, vhost: &str, exchange: &str) -> Result<(), OperatorError> {
+        let shared = self.vhost(vhost)?;
+        let deleted = self.act(|| shared.delete_exchange(exchange));
+        deleted.map_err(|fault| match fault.code {
+            ReplyCode::NotFound => OperatorError::NoSuchExchange {
+                vhost: vhost.to_owned(),
+                exchange: exchange.to_owned(),
+            },
+            _ => OperatorError::Refused { why: fault.text },
+        })
+    }
+
+    /// Closes a connection with 320 `CONNECTION_FORCED` and the reason.
+    pub fn close_connection(&self, number: u64, reason: &str) -> Result<(), OperatorError> {
+        self.act(|| self.broker.close_connection(number, reason))
+    }
+
+    /// The active alarms.
+    pub fn alarms(&self) -> Vec<Alarm> {
+        self.broker.alarms()
+    }
+
+    /// Copies the store to a file that must not exist yet, while the router serves. The store's thread calls `on_done`
+    /// with the size of the copy in bytes, or with the error.
+    pub fn back_up(
+        &self,
+        path: PathBuf,
+        on_done: impl FnOnce(Result<u64, String>) + Send + 'static,
+    ) {
+        self.broker.back_up(path, |made| {
+            on_done(
+                made.map(|made| made.bytes)
+                    .map_err(|error| error.to_string()),
+            );
+        });
+    }
+
+    /// The replicated vhosts, by name.
+    pub fn replicated(&self) -> Vec<ReplicatedStatus> {
+        let replicated = self.broker.replicated().iter();
+        replicated.map(|found| found.status()).collect()
+    }
+
+    /// Moves a replicated vhost to the given node, or to any ready node, within the timeout. The vhost's thread calls
+    /// `on_done` with the outcome.
+    pub fn move_vhost(
+        &self,
+        vhost: &str,
+        to: Option<String>,
+        within: Duration,
+        on_done: impl FnOnce(Result<Moved, String>) + Send + 'static,
+    ) {
+        let reply = Reply::new(on_done);
+        self.order(vhost, Order::Move(Move { to, within, reply }));
+    }
+
+    /// Recovers the log of a replicated vhost without an owner, or only reports what would be done. The vhost's thread
+    /// calls `on_done` with the outcome.
+    pub fn recover_vhost(
+        &self,
+        vhost: &str,
+        means: Means,
+        is_meant: bool,
+        on_done: impl FnOnce(Result<Recovered, String>) + Send + 'static,
+    ) {
+        let reply = Reply::new(on_done);
+        let recover = Recover {
+            means,
+            is_meant,
+            reply,
+        };
+        self.order(vhost, Order::Recover(recover));
+    }
+
+    fn order(&self, vhost: &str, order: Order) {
+        match self.broker.replicated_of(vhost) {
+            Some(found) => found.order(order),
+            None if self.broker.has_vhost(vhost) => {
+                order.refuse(&format!("vhost '{vhost}' is not replicated"));
+            }
+            None => order.refuse(&format!("there is no vhost '{vhost}'")),
+        }
+    }
+
+    /// Runs an action that sends, then flushes the sockets.
+    fn act<R>(&self, act: impl FnOnce() -> R) -> R {
+        let _context = self.context.enter();
+        let done = act();
+        crosstie_transport::uncork_all();
+        done
+    }
+
+    fn vhost(&self, name: &str) -> Result<Arc<SharedVhost>, OperatorError> {
+        if !self.broker.has_vhost(name) {
+            return Err(OperatorError::NoSuchVhost {
+                vhost: name.to_owned(),
+            });
+        }
+        let found = self.broker.vhost(name);
+        found.map_err(|ownership| OperatorError::Refused {
+            why: ownership.refusal(name),
+        })
+    }
+}
+
+fn no_queue(vhost: &str, queue: &str) -> OperatorError {
+    OperatorError::NoSuchQueue {
+        vhost: vhost.to_owned(),
+        queue: queue.to_owned(),
+    }
+}

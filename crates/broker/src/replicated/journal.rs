@@ -1,0 +1,93 @@
+//! The records that a vhost's term submits to the log.
+
+use std::mem;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use crosstie_queues::{Position, Record};
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+/// The queue from a vhost to its log. Nothing is refused, as a journal must not have gaps: publishers are blocked
+/// instead.
+pub struct Journal {
+    waiting: Mutex<Vec<Submitted>>,
+    /// Bytes not acknowledged by the log, roughly.
+    waiting_bytes: AtomicUsize,
+    pub(super) wake: Notify,
+    /// The node no longer owns the vhost: further records are dropped.
+    is_over: AtomicBool,
+}
+
+/// The records of one submission.
+pub(super) struct Submitted {
+    pub(super) records: Vec<Record>,
+    pub(super) position: Position,
+    pub bytes: usize,
+}
+
+/// Approximate size of a record beside its message's bytes.
+const RECORD_BYTES: usize = 160;
+
+impl Journal {
+    pub fn new() -> Self {
+        Self {
+            waiting: Mutex::default(),
+            waiting_bytes: AtomicUsize::new(0),
+            wake: Notify::new(),
+            is_over: AtomicBool::new(false),
+        }
+    }
+
+    /// Takes records up to and including `position`, under the vhost's lock. Returns the bytes that wait.
+    pub(crate) fn submit(&self, records: Vec<Record>, position: Position) -> usize {
+        if self.is_over.load(Ordering::Relaxed) {
+            return 0;
+        }
+        let bytes = records.iter().map(record_bytes).sum();
+        let submitted = Submitted {
+            records,
+            position,
+            bytes,
+        };
+        self.waiting.lock().push(submitted);
+        let before = self.waiting_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.wake.notify_one();
+        before + bytes
+    }
+
+    pub fn waiting_bytes(&self) -> usize {
+        self.waiting_bytes.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn take(&self) -> Vec<Submitted> {
+        mem::take(&mut self.waiting.lock())
+    }
+
+    /// Subtracts bytes that no longer wait.
+    pub(super) fn settle(&self, bytes: usize) {
+        self.waiting_bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Accepts no more records; those already accepted will be written.
+    pub(super) fn seal(&self) {
+        self.is_over.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_sealed(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed)
+    }
+
+    /// Accepts no more records, and drops those that wait.
+    pub fn end(&self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        self.waiting.lock().clear();
+        self.waiting_bytes.store(0, Ordering::Relaxed);
+    }
+}
+
+fn record_bytes(record: &Record) -> usize {
+    match record {
+        Record::Enqueued { message, .. } => RECORD_BYTES + message.content.memory_bytes(),
+        _ => RECORD_BYTES,
+    }
+}

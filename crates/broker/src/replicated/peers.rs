@@ -1,0 +1,492 @@
+//! A node's view of a vhost's other nodes, from their heartbeats.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use super::beat::Beat;
+use super::suspicion::Suspicion;
+
+/// The known state of other nodes.
+pub(super) struct Others {
+    owner: Option<(Beat, Instant)>,
+    /// The recent heartbeats of other nodes, by name.
+    heard: BTreeMap<String, (Beat, Instant)>,
+    /// The last node that reported a log. Kept after its heartbeats stop, so that the log is not taken for absent.
+    knowing: Option<Beat>,
+    /// The time since which an owner would have been heard by a node that looks for one.
+    listening: Instant,
+    /// The time since which an owner would have been heard, in any role.
+    hearing: Instant,
+    has_left: bool,
+    suspicion: Suspicion,
+    /// Number of cluster changes that the server has announced.
+    tidings: u64,
+    /// A handover announced by the owner.
+    handed: Option<(Handed, Instant)>,
+    /// A handover recorded in the log; another node may own the vhost since.
+    logged: Option<(Handed, Instant)>,
+    /// The epoch in the log.
+    epoch: u64,
+    /// A random delay, so that nodes do not claim at the same time.
+    pub(super) delay: Duration,
+    /// This node's name.
+    node: String,
+    /// Another node has the same name.
+    incarnation: u64,
+    has_namesake: bool,
+}
+
+/// The successor in a handover.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Handed {
+    This,
+    Any,
+    /// Other nodes wait for this time.
+    Another(Duration),
+}
+
+/// Other nodes consider an owner gone after this silence.
+pub(super) const SILENCE_MAX: Duration = Duration::from_secs(3);
+
+/// Probes are spread by a fraction of the nodes' delays, because nodes that probe together would claim together.
+const ASK_DELAY_PART: u32 = 4;
+
+/// Maximum number of known nodes; further ones are no targets of a handover.
+const NODES_MAX: usize = 64;
+
+/// Used if the log records a handover to another node whose heartbeat was missed.
+const HANDED_WAIT: Duration = Duration::from_secs(10);
+
+impl Others {
+    pub(crate) fn new(node: &str, incarnation: u64) -> Self {
+        Self {
+            owner: None,
+            heard: BTreeMap::new(),
+            knowing: None,
+            listening: Instant::now(),
+            hearing: Instant::now(),
+            has_left: false,
+            suspicion: Suspicion::default(),
+            tidings: 0,
+            handed: None,
+            logged: None,
+            epoch: 0,
+            delay: Duration::from_millis(incarnation % 500),
+            node: node.to_owned(),
+            incarnation,
+            has_namesake: false,
+        }
+    }
+
+    /// A connection begins: silence before it is meaningless.
+    pub(super) fn attached(&mut self) {
+        self.listening = Instant::now();
+        self.suspicion = Suspicion::default();
+        self.expect();
+    }
+
+    /// Restarts the wait for an owner that has not been heard yet.
+    pub(crate) fn expect(&mut self) {
+        self.hearing = Instant::now();
+    }
+
+    /// Restarts the search for an owner on the same connection.
+    pub(super) fn begin_anew(&mut self) {
+        self.listening = Instant::now();
+        self.suspicion.begin_anew();
+    }
+
+    /// Handles another node's heartbeat; `tidings` counts the server's announced cluster changes.
+    pub(super) fn hear(&mut self, beat: Beat, tidings: u64) {
+        let now = Instant::now();
+        self.tidings = tidings;
+        self.heard.retain(|_, (_, at)| at.elapsed() < SILENCE_MAX);
+        if self.heard.len() < NODES_MAX || self.heard.contains_key(&beat.node) {
+            self.heard.insert(beat.node.clone(), (beat.clone(), now));
+        }
+        if beat.log != 0 {
+            self.knowing = Some(beat.clone());
+        }
+        // A silent node's last epoch may be outdated.
+        let epoch = self.owner().map_or(0, |owner| owner.epoch);
+        if beat.is_owner && beat.epoch >= epoch {
+            // The log may contain a later claim.
+            let is_late = beat.epoch < self.epoch;
+            self.has_left = beat.is_leaving && !is_late;
+            self.handed = match &beat.handed {
+                _ if is_late => None,
+                Some((to, _)) if *to == self.node => Some((Handed::This, now)),
+                Some((to, within)) if !to.is_empty() => {
+                    Some((Handed::Another(*within + SILENCE_MAX), now))
+                }
+                _ => None,
+            };
+            if !beat.is_leaving {
+                self.logged = None;
+            }
+            // A node that is leaving is not probed, as its connection closes.
+            let answers = beat.answers && !beat.is_leaving;
+            self.suspicion.hear(answers, tidings);
+            self.owner = Some((beat, now));
+        }
+    }
+
+    /// Whether this node has sent the heartbeat itself, over an earlier connection.
+    pub(super) fn is_own(&self, beat: &Beat) -> bool {
+        beat.node == self.node && beat.incarnation == self.incarnation
+    }
+
+    /// Whether the heartbeat comes from another node with this node's name, for the first time.
+    pub(super) fn meets_namesake(&mut self, beat: &Beat) -> bool {
+        let is_one = beat.node == self.node;
+        is_one && !std::mem::replace(&mut self.has_namesake, true)
+    }
+
+    /// The owner, if it has been heard recently.
+    pub(crate) fn owner(&self) -> Option<&Beat> {
+        let (beat, at) = self.owner.as_ref()?;
+        let is_there = !beat.is_leaving && !self.has_ended() && at.elapsed() < SILENCE_MAX;
+        is_there.then_some(beat)
+    }
+
+    /// The epoch of the last known owner.
+    pub(super) fn epoch(&self) -> u64 {
+        let heard = self.owner.as_ref().map_or(0, |(owner, _)| owner.epoch);
+        heard.max(self.epoch)
+    }
+
+    /// Notes an epoch in the log whose owner has not been heard.
+    pub(super) fn note_epoch(&mut self, epoch: u64) {
+        self.epoch = epoch;
+    }
+
+    /// Notes a handover recorded in the log.
+    pub(super) fn note_handed(&mut self, to: &str) {
+        let handed = match to {
+            "" => Handed::Any,
+            to if to == self.node => Handed::This,
+            _ => Handed::Another(HANDED_WAIT + SILENCE_MAX),
+        };
+        self.logged = Some((handed, Instant::now()));
+    }
+
+    /// Notes that the log names an owner since that epoch.
+    pub(super) fn note_taken(&mut self, epoch: u64) {
+        self.logged = None;
+        self.epoch = self.epoch.max(epoch);
+        let heard = self.owner.as_ref().map_or(0, |(owner, _)| owner.epoch);
+        // The node that left belongs to an earlier epoch; the new owner gets the usual time.
+        if epoch > heard {
+            (self.handed, self.has_left) = (None, false);
+        }
+    }
+
+    /// This node owns the vhost.
+    pub(super) fn settle(&mut self) {
+        (self.handed, self.logged, self.has_left) = (None, None, false);
+    }
+
+    /// The successor did not take over: this node may resume ownership at once.
+    pub(super) fn take_back(&mut self) {
+        self.handed = Some((Handed::This, Instant::now()));
+    }
+
+    pub(super) fn has_owner(&self) -> bool {
+        self.owner().is_some()
+    }
+
+    /// Whether any owner has ever been heard.
+    pub(super) fn has_heard_owner(&self) -> bool {
+        self.owner.is_some()
+    }
+
+    pub(super) fn has_heard_owner_since(&self, begun: Instant) -> bool {
+        let owner = self.owner.as_ref();
+        owner.is_some_and(|(beat, at)| !beat.is_leaving && *at >= begun)
+    }
+
+    /// Whether the owner has announced its end.
+    pub(super) fn has_left(&self) -> bool {
+        self.has_left || matches!(self.handed(), Some((Handed::Any, _)))
+    }
+
+    /// Whether an owner that is gone has handed the vhost to this node.
+    pub(super) fn is_for_this(&self) -> bool {
+        matches!(self.handed(), Some((Handed::This, _))) && !self.has_owner()
+    }
+
+    /// Whether another node is the successor and still within its deadline.
+    pub(super) fn is_held_for_another(&self) -> bool {
+        match self.handed() {
+            Some((Handed::Another(wait), at)) => at.elapsed() < wait,
+            _ => false,
+        }
+    }
+
+    /// The log ids that other nodes report.
+    pub(super) fn logs(&self) -> impl Iterator<Item = u64> {
+        self.there().chain(&self.knowing).map(|beat| beat.log)
+    }
+
+    /// The last owner, which is silent now.
+    pub(super) fn silent(&self) -> Option<&Beat> {
+        self.owner.as_ref().map(|(beat, _)| beat)
+    }
+
+    /// The time without an owner since the search began.
+    pub(super) fn silence(&self) -> Duration {
+        self.unheard_since(self.listening)
+    }
+
+    /// The time without an owner, as far as this node could hear one.
+    pub(super) fn vacancy(&self) -> Duration {
+        self.unheard_since(self.hearing)
+    }
+
+    /// Whether NATS reports that the last owner has no connection.
+    pub(super) fn has_ended(&self) -> bool {
+        self.suspicion.has_ended(self.tidings)
+    }
+
+    /// The epoch of an owner that shall be probed now.
+    pub(super) fn next_question(&mut self, tidings: u64) -> Option<u64> {
+        self.tidings = tidings;
+        let (silence, delay) = (self.silence(), self.delay / ASK_DELAY_PART);
+        let silence = silence.saturating_sub(delay);
+        let (owner, _) = self.owner.as_ref()?;
+        let is_asked = self.suspicion.ask(Instant::now(), silence, tidings);
+        is_asked.then_some(owner.epoch)
+    }
+
+    /// NATS has answered a probe with "no responders".
+    pub(super) fn handle_nobody(&mut self) {
+        self.suspicion.handle_nobody();
+    }
+
+    /// Another node that reports a log, or did in its last heartbeat.
+    pub(super) fn knowing(&self) -> Option<&Beat> {
+        self.knowing.as_ref()
+    }
+
+    /// Another node whose store holds the vhost's contents from before it was replicated.
+    pub(super) fn holding(&self) -> Option<&Beat> {
+        self.there().find(|beat| beat.is_holding)
+    }
+
+    /// A standby node, by its own name or by that of its machine's node if that has one worker. Without a name, any
+    /// node that has followed the log, or else one that has not. The error lists the standby nodes.
+    pub(super) fn standing_by(&self, wanted: Option<&str>) -> Result<&Beat, String> {
+        let ready = || self.there().filter(|beat| beat.is_ready);
+        let Some(wanted) = wanted else {
+            let warm = ready().find(|beat| beat.is_warm);
+            let found = warm.or_else(|| ready().next());
+            return found.ok_or_else(|| "no node is standing by".to_owned());
+        };
+        let is_named = |beat: &&Beat| {
+            let node = beat.node.split('/').next();
+            beat.node == wanted || node == Some(wanted)
+        };
+        let found: Vec<_> = self.there().filter(is_named).collect();
+        match found[..] {
+            [beat] if beat.is_ready => Ok(beat),
+            [beat] => Err(format!(
+                "node {} does not stand by: its own /health says why",
+                beat.node
+            )),
+            [] => {
+                let names: Vec<_> = ready().map(|beat| beat.node.as_str()).collect();
+                Err(match names.is_empty() {
+                    true => format!("node {wanted} is not heard, and no node is standing by"),
+                    false => format!(
+                        "node {wanted} is not heard; standing by: {}",
+                        names.join(", ")
+                    ),
+                })
+            }
+            _ => Err(format!(
+                "node {wanted} has several workers: name one of them"
+            )),
+        }
+    }
+
+    fn unheard_since(&self, begun: Instant) -> Duration {
+        let heard = self.owner.as_ref().map_or(begun, |(_, at)| *at);
+        heard.max(begun).elapsed()
+    }
+
+    fn handed(&self) -> Option<(Handed, Instant)> {
+        self.handed.or(self.logged)
+    }
+
+    fn there(&self) -> impl Iterator<Item = &Beat> {
+        let heard = self.heard.values();
+        let there = heard.filter(|(_, at)| at.elapsed() < SILENCE_MAX);
+        there.map(|(beat, _)| beat)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn beat(node: &str) -> Beat {
+        Beat {
+            node: node.to_owned(),
+            incarnation: 1,
+            is_owner: false,
+            is_leaving: false,
+            is_ready: true,
+            is_warm: true,
+            is_holding: false,
+            handed: None,
+            epoch: 0,
+            log: 0,
+            sequence: 0,
+            answers: false,
+            address: String::new(),
+        }
+    }
+
+    #[test]
+    fn an_own_heartbeat_is_told_from_one_of_a_namesake() {
+        let others = Others::new("own/worker1", 7);
+        let own = Beat {
+            incarnation: 7,
+            ..beat("own/worker1")
+        };
+        assert!(others.is_own(&own));
+        assert!(!others.is_own(&beat("own/worker1")));
+        assert!(!others.is_own(&Beat {
+            node: "a/worker1".to_owned(),
+            ..own
+        }));
+    }
+
+    #[test]
+    fn a_namesake_is_reported_once() {
+        let mut others = Others::new("own/worker1", 0);
+        let met = ["a/worker1", "own/worker1", "own/worker1"];
+        let met = met.map(|name| others.meets_namesake(&beat(name)));
+        assert_eq!(met, [false, true, false]);
+    }
+
+    #[test]
+    fn a_node_is_found_by_name_or_the_error_says_why_not() {
+        let mut others = Others::new("own/worker1", 0);
+        let found = |others: &Others, wanted: Option<&str>| {
+            let found = others.standing_by(wanted);
+            found
+                .map(|beat| beat.node.clone())
+                .unwrap_or_else(|why| why)
+        };
+        assert_eq!(found(&others, None), "no node is standing by");
+        let nobody = "node a is not heard, and no node is standing by";
+        assert_eq!(found(&others, Some("a")), nobody);
+        let cold = Beat {
+            is_warm: false,
+            ..beat("a/worker1")
+        };
+        others.hear(cold, 0);
+        assert_eq!(found(&others, None), "a/worker1");
+        others.hear(beat("b/worker1"), 0);
+        others.hear(beat("b/worker2"), 0);
+        let broken = Beat {
+            is_ready: false,
+            ..beat("c/worker1")
+        };
+        others.hear(broken, 0);
+        for (wanted, expected) in [
+            (None, "b/worker1"),
+            (Some("a"), "a/worker1"),
+            (Some("b/worker2"), "b/worker2"),
+            (Some("b"), "node b has several workers: name one of them"),
+            (
+                Some("c"),
+                "node c/worker1 does not stand by: its own /health says why",
+            ),
+            (
+                Some("d"),
+                "node d is not heard; standing by: a/worker1, b/worker1, b/worker2",
+            ),
+        ] {
+            assert_eq!(found(&others, wanted), expected);
+        }
+        for number in 0..2 * NODES_MAX {
+            others.hear(beat(&format!("n{number}")), 0);
+        }
+        assert_eq!(others.there().count(), NODES_MAX);
+    }
+
+    #[test]
+    fn a_log_stays_known_after_its_reporter_has_gone() {
+        let mut others = Others::new("own", 0);
+        others.hear(beat("a"), 0);
+        assert!(others.knowing().is_none());
+        let told = Beat {
+            log: 7,
+            ..beat("a")
+        };
+        others.hear(told, 0);
+        others.heard.clear();
+        others.begin_anew();
+        others.attached();
+        assert_eq!(others.knowing().map(|beat| beat.log), Some(7));
+        assert_eq!(others.logs().collect::<Vec<_>>(), [7]);
+    }
+
+    #[test]
+    fn a_handover_is_for_its_successor_only() {
+        let within = Duration::from_secs(5);
+        let handed = |to: &str| Beat {
+            is_owner: true,
+            is_leaving: true,
+            handed: Some((to.to_owned(), within)),
+            epoch: 3,
+            ..beat("a")
+        };
+        let heard = |to: &str| {
+            let mut others = Others::new("own", 0);
+            others.hear(handed(to), 0);
+            (others.is_for_this(), others.is_held_for_another())
+        };
+        assert_eq!(heard("own"), (true, false));
+        assert_eq!(heard("b"), (false, true));
+        assert_eq!(heard(""), (false, false));
+        let mut others = Others::new("own", 0);
+        others.note_handed("b");
+        assert!(others.is_held_for_another());
+        others.note_taken(1);
+        assert!(!others.is_held_for_another());
+        others.note_handed("");
+        assert!(others.has_left());
+        others.note_handed("own");
+        assert!(others.is_for_this());
+        let owner = Beat {
+            is_owner: true,
+            epoch: 4,
+            ..beat("b")
+        };
+        others.hear(owner, 0);
+        assert!(!others.is_for_this() && !others.has_left());
+        others.hear(handed("own"), 0);
+        others.hear(
+            Beat {
+                epoch: 5,
+                ..handed("own")
+            },
+            0,
+        );
+        others.note_taken(5);
+        assert!(others.is_for_this(), "it was read late");
+        others.note_taken(6);
+        assert!(!others.is_for_this());
+        others.hear(
+            Beat {
+                epoch: 5,
+                ..handed("own")
+            },
+            0,
+        );
+        assert!(!others.is_for_this());
+    }
+}

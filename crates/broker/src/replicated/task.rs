@@ -1,0 +1,112 @@
+//! The inputs of a replicated vhost's thread, and the receiver of its results.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crosstie_config as model;
+use crosstie_ledger::Ledger;
+use crosstie_queues::{Position, QueueId};
+use parking_lot::Mutex;
+use tokio::sync::{mpsc, watch};
+
+use super::journal::Journal;
+use super::orders::Order;
+use super::seen::Seen;
+
+/// The settings of the thread.
+pub(crate) struct Task {
+    pub vhost: Arc<str>,
+    pub settings: model::Replicated,
+    /// This node's name for other nodes.
+    pub node: String,
+    /// Changes at each start.
+    pub(crate) incarnation: u64,
+    /// The id of a new log.
+    pub log: u64,
+    /// The base of the configuration's relative paths.
+    pub(crate) node_directory: PathBuf,
+    /// The directory of the files beside the store.
+    pub directory: PathBuf,
+    /// The worker's store.
+    pub store: PathBuf,
+    /// The vhost's contents in that store.
+    pub held: Option<Held>,
+    /// Orders from operators.
+    pub(crate) orders: Option<mpsc::Receiver<Order>>,
+    /// Maximum bytes that wait for the owner's copy.
+    pub(crate) waiting_bytes_max: usize,
+    pub seen: Arc<Mutex<Seen>>,
+    pub stopping: watch::Receiver<bool>,
+    pub(crate) holder: Arc<dyn Holder>,
+}
+
+/// Holds the vhost itself, and its clients.
+pub(crate) trait Holder: Send + Sync {
+    /// The node owns the vhost: builds it from the log and opens it.
+    fn open(&self, ledger: &Ledger, journal: &Arc<Journal>);
+
+    /// The log has acknowledged everything up to `position`; that many bytes still wait.
+    fn commit(&self, position: Position, waiting_bytes: usize);
+
+    /// The log acknowledges nothing: blocks publishers.
+    fn stall(&self);
+
+    /// A handover begins: pauses publishers.
+    fn hold(&self);
+
+    /// The handover was cancelled: resumes publishers.
+    fn go_on(&self);
+
+    /// Copies the worker's store to a file that must not exist yet. Blocks until it is written.
+    fn back_up(&self, path: &Path) -> Result<(), String>;
+
+    /// The node no longer owns the vhost: closes its clients.
+    fn close(&self, why: &str);
+
+    /// Stops the vhost in order, and closes its clients. Returns for each queue the position from which on messages
+    /// were never delivered; the remaining records are in the journal.
+    fn rest(&self, why: &str) -> Vec<(QueueId, i64)>;
+
+    /// Sets the bytes of memory used for the log, beside those of the open vhost.
+    fn note_memory(&self, bytes: usize);
+
+    /// Shows the owner.
+    fn show(&self, whose: &Whose);
+}
+
+/// The contents of a vhost in a worker's store, from before it was replicated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    pub queues: u64,
+    pub messages: u64,
+}
+
+/// The owner of a vhost that this node does not own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// Another node, with its address; empty if it announces none.
+    Elsewhere { node: Arc<str>, address: Arc<str> },
+    /// No known node, with the reason.
+    Nobody { why: Arc<str> },
+}
+
+/// The public part of an announced address: the key behind it is for nodes alone.
+pub(crate) fn shown(address: &str) -> &str {
+    address.split('#').next().unwrap_or_default()
+}
+
+impl Whose {
+    /// The text for a refused client.
+    pub fn refusal(&self, vhost: &str) -> String {
+        match self {
+            Self::Elsewhere { node, address } if address.is_empty() => {
+                format!("vhost '{vhost}' is on node {node}")
+            }
+            Self::Elsewhere { node, address } => {
+                let address = shown(address);
+                format!("vhost '{vhost}' is on node {node} at {address}")
+            }
+            Self::Nobody { why } => format!("vhost '{vhost}' is on no node at present: {why}"),
+        }
+    }
+}

@@ -1,0 +1,419 @@
+//! A broker's view of a replicated vhost: its owner, the vhost of this term, and the redirection of its clients.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use crosstie_config as model;
+use crosstie_front::seed::seed;
+use crosstie_ledger::Ledger;
+use crosstie_nats::escaped;
+use crosstie_queues::{Position, QueueId, Record, Vhost};
+use crosstie_store::{Batch, Restored};
+use crosstie_transport::Workers;
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{mpsc, watch};
+
+use super::broker::Broker;
+use super::import;
+use super::limits::vhost_config;
+use super::outbox::VhostOutbox;
+use super::peer::Peer;
+use super::replicated::{self, Held, Holder, Journal, ORDERS_MAX, Order, Seen, Task, Whose};
+use super::splice::{Cluster, Splicing, WAIT_MAX, transport};
+use super::status::ReplicatedStatus;
+use super::vhost::{Clock, Keeper, SharedVhost};
+
+/// The owner of a vhost.
+#[derive(Clone)]
+pub enum Ownership {
+    /// This node: the vhost of this term.
+    Here(Arc<SharedVhost>),
+    NotHere(Whose),
+}
+
+/// A replicated vhost.
+pub struct Replicated {
+    pub name: Arc<str>,
+    settings: model::Replicated,
+    ownership: watch::Sender<Ownership>,
+    seen: Arc<Mutex<Seen>>,
+    /// How clients reach the owner; set before the thread starts.
+    splicing: OnceLock<Splicing>,
+    /// Signals the thread to end.
+    stopping: watch::Sender<bool>,
+    /// The records of the vhost in the worker's store, from before it was replicated.
+    held: Option<Held>,
+    /// Operators' orders for the vhost's thread.
+    orders: mpsc::Sender<Order>,
+    obeying: Mutex<Option<mpsc::Receiver<Order>>>,
+}
+
+/// The parts that a term needs to create its vhost, and to end it.
+struct Opening {
+    replicated: Arc<Replicated>,
+    limits: model::AmqpLimits,
+    definitions: Arc<model::Definitions>,
+    clock: Clock,
+    /// The runtime of timers.
+    keeper: Handle,
+    /// The runtime that processes a vhost's backlog.
+    serving: Handle,
+    broker: Arc<Broker>,
+    /// Stored bytes, for the log.
+    held_bytes: AtomicUsize,
+}
+
+impl Replicated {
+    pub fn new(name: Arc<str>, settings: model::Replicated, held: Option<Held>) -> Self {
+        let (orders, obeying) = mpsc::channel(ORDERS_MAX);
+        let why = "no NATS server has been reached yet".into();
+        Self {
+            name,
+            settings,
+            ownership: watch::Sender::new(Ownership::NotHere(Whose::Nobody { why })),
+            seen: Arc::default(),
+            splicing: OnceLock::new(),
+            stopping: watch::Sender::new(false),
+            held,
+            orders,
+            obeying: Mutex::new(Some(obeying)),
+        }
+    }
+
+    /// Starts the vhost's thread. An error names the file and its fault.
+    pub fn start(
+        self: &Arc<Self>,
+        (amqp, definitions): (&model::Amqp, &Arc<model::Definitions>),
+        broker: &Arc<Broker>,
+        directory: &Path,
+        workers: &Workers,
+    ) -> Result<JoinHandle<()>, String> {
+        let opening = Opening {
+            replicated: Arc::clone(self),
+            limits: amqp.limits.clone(),
+            definitions: Arc::clone(definitions),
+            clock: Clock::new(),
+            keeper: workers.keeper_handle(),
+            serving: workers.serving_handle(),
+            broker: Arc::clone(broker),
+            held_bytes: AtomicUsize::new(0),
+        };
+        replicated::start(Task {
+            vhost: Arc::clone(&self.name),
+            settings: self.announced(),
+            node: format!("{}/{}", broker.home.node, broker.home.worker),
+            incarnation: seed(),
+            log: seed(),
+            node_directory: directory.to_owned(),
+            directory: directory.join(format!("{}.replicated", amqp.store)),
+            store: directory.join(&amqp.store),
+            held: self.held,
+            orders: self.obeying.lock().take(),
+            waiting_bytes_max: amqp.limits.commit_bytes_max,
+            seen: Arc::clone(&self.seen),
+            stopping: self.stopping.subscribe(),
+            holder: Arc::new(opening),
+        })
+    }
+
+    pub fn settings(&self) -> &model::Replicated {
+        &self.settings
+    }
+
+    /// How clients reach the owner, once that is known.
+    pub fn splicing(&self) -> Option<&Splicing> {
+        self.splicing.get()
+    }
+
+    pub fn set_splicing(&self, splicing: Splicing) {
+        let _ = self.splicing.set(splicing);
+    }
+
+    /// The settings, with the address that this node announces to others.
+    fn announced(&self) -> model::Replicated {
+        let mut settings = self.settings.clone();
+        if let Some(splicing) = self.splicing() {
+            settings.address = splicing.announced();
+        }
+        settings
+    }
+
+    pub(super) fn watch(&self) -> watch::Receiver<Ownership> {
+        self.ownership.subscribe()
+    }
+
+    /// Waits until the vhost has an owner, at most as long as a client would.
+    pub(super) async fn await_owner(&self) {
+        let mut ownership = self.ownership.subscribe();
+        let is_nobodys =
+            |known: &Ownership| matches!(known, Ownership::NotHere(Whose::Nobody { .. }));
+        let known = ownership.wait_for(|known| !is_nobodys(known));
+        let _ = tokio::time::timeout(WAIT_MAX, known).await;
+    }
+
+    /// Notes the owner.
+    pub fn set_ownership(&self, ownership: Ownership) {
+        self.ownership.send_replace(ownership);
+    }
+
+    /// The current owner.
+    pub fn ownership(&self) -> Ownership {
+        self.ownership.borrow().clone()
+    }
+
+    /// The vhost, if this node owns it.
+    pub fn here(&self) -> Option<Arc<SharedVhost>> {
+        match &*self.ownership.borrow() {
+            Ownership::Here(vhost) => Some(Arc::clone(vhost)),
+            Ownership::NotHere(_) => None,
+        }
+    }
+
+    pub fn seen(&self) -> Seen {
+        self.seen.lock().clone()
+    }
+
+    /// The status for operators.
+    pub(super) fn status(&self) -> ReplicatedStatus {
+        let seen = self.seen();
+        let owner = match self.ownership() {
+            Ownership::Here(_) => Some("this node".to_owned()),
+            Ownership::NotHere(Whose::Elsewhere { node, .. }) => Some(node.to_string()),
+            Ownership::NotHere(Whose::Nobody { .. }) => None,
+        };
+        ReplicatedStatus {
+            name: self.name.to_string(),
+            role: seen.role.name(),
+            owner,
+            epoch: seen.epoch,
+            entries: seen.sequence,
+            alarm: seen.alarm,
+        }
+    }
+
+    /// Passes an order to the thread. The order is refused if too many wait.
+    pub(crate) fn order(&self, order: Order) {
+        match self.orders.try_send(order) {
+            Ok(()) => {}
+            Err(TrySendError::Full(order)) => order.refuse("too many orders wait already"),
+            Err(TrySendError::Closed(order)) => order.refuse("the node is stopping"),
+        }
+    }
+
+    /// Ends the thread.
+    pub fn stop(&self) {
+        self.stopping.send_replace(true);
+    }
+}
+
+impl Opening {
+    /// Runs an action that sends, then flushes the sockets.
+    fn act<R>(&self, act: impl FnOnce() -> R) -> R {
+        let _context = self.keeper.enter();
+        let done = act();
+        crosstie_transport::uncork_all();
+        done
+    }
+
+    fn vhost(&self, ledger: &Ledger, journal: &Arc<Journal>) -> Option<Arc<SharedVhost>> {
+        let name = Arc::clone(&self.replicated.name);
+        let now = self.clock.time(Instant::now());
+        let config = vhost_config(&name, &self.limits);
+        let mut vhost = Vhost::new(config, seed());
+        for record in ledger.records().chain(ledger.rested()) {
+            vhost.restore(now, record);
+        }
+        let mut outbox = VhostOutbox::default();
+        vhost.restored(now, &mut outbox);
+        let mut vhosts = BTreeMap::from([(Arc::clone(&name), vhost)]);
+        // Rejected definitions were reported when the broker started.
+        drop(import::define(&self.definitions, now, &mut vhosts));
+        let shared = Arc::new(SharedVhost::new(
+            Arc::clone(&name),
+            vhosts.remove(&name)?,
+            self.clock,
+            Arc::clone(&self.broker.shared),
+            self.serving.clone(),
+            Keeper::replicated(journal, self.limits.commit_bytes_max),
+        ));
+        shared.settle();
+        self.keeper.spawn(Arc::clone(&shared).keep_time());
+        Some(shared)
+    }
+}
+
+impl Holder for Opening {
+    fn open(&self, ledger: &Ledger, journal: &Arc<Journal>) {
+        if let Some(vhost) = self.act(|| self.vhost(ledger, journal)) {
+            let here = Ownership::Here(vhost);
+            self.replicated.set_ownership(here);
+        }
+    }
+
+    fn commit(&self, position: Position, waiting_bytes: usize) {
+        if let Some(vhost) = self.replicated.here() {
+            self.act(|| {
+                vhost.log_goes_on(waiting_bytes);
+                vhost.handle_commit(position, true);
+            });
+        }
+    }
+
+    fn stall(&self) {
+        if let Some(vhost) = self.replicated.here()
+            && self.act(|| vhost.log_stalls())
+        {
+            let name = &self.replicated.name;
+            tracing::warn!(
+                "vhost '{name}': its log sends no acknowledgements, publishers are blocked"
+            );
+        }
+    }
+
+    fn hold(&self) {
+        if let Some(vhost) = self.replicated.here() {
+            self.act(|| vhost.judge_waiting(usize::MAX));
+        }
+    }
+
+    fn go_on(&self) {
+        if let Some(vhost) = self.replicated.here() {
+            self.act(|| vhost.let_go());
+        }
+    }
+
+    fn back_up(&self, path: &Path) -> Result<(), String> {
+        let ending = || "the node is stopping".to_owned();
+        let (done, made) = std::sync::mpsc::channel();
+        // The copy becomes a log, which does not record deliveries.
+        self.broker
+            .shared
+            .back_up(path.to_owned(), Batch::default, move |made| {
+                let _ = done.send(made.map(drop).map_err(|e| e.to_string()));
+            });
+        made.recv().map_err(|_| ending())?
+    }
+
+    fn close(&self, why: &str) {
+        let Some(vhost) = self.replicated.here() else {
+            return;
+        };
+        // No further client may enter.
+        self.show(&Whose::Nobody { why: why.into() });
+        self.act(|| {
+            vhost.stop();
+            vhost.let_go();
+            let name = &self.replicated.name;
+            let reason = format!("vhost '{name}': {why}");
+            self.broker.close_vhost(&vhost, &reason);
+        });
+    }
+
+    fn rest(&self, why: &str) -> Vec<(QueueId, i64)> {
+        let Some(vhost) = self.replicated.here() else {
+            return Vec::new();
+        };
+        self.close(why);
+        self.act(|| vhost.rest())
+    }
+
+    fn note_memory(&self, bytes: usize) {
+        let flow = &self.broker.shared.flow;
+        let before = self.held_bytes.swap(bytes, Ordering::Relaxed);
+        flow.memory_changed(before, bytes);
+        self.act(|| flow.judge_memory());
+    }
+
+    fn show(&self, whose: &Whose) {
+        let not_here = Ownership::NotHere(whose.clone());
+        self.replicated.set_ownership(not_here);
+    }
+}
+
+impl Drop for Opening {
+    fn drop(&mut self) {
+        self.note_memory(0);
+    }
+}
+
+/// Rejects a vhost that was replicated and no longer is: the worker's store lacks the contents of its log.
+pub(super) fn check_released(amqp: &model::Amqp, directory: &Path) -> Result<(), String> {
+    let beside = directory.join(format!("{}.replicated", amqp.store));
+    let released = amqp
+        .vhosts
+        .iter()
+        .filter(|vhost| vhost.replicated.is_none());
+    for model::AmqpVhost { name, .. } in released {
+        let known = beside.join(format!("{}.known", escaped(name)));
+        if known.exists() {
+            let (known, store) = (known.display(), &amqp.store);
+            return Err(format!(
+                "vhost '{name}' was replicated ({known}), and what it has is in its log: \
+                 `crosstie amqp release {name} --store {store}` puts this node's copy of it into the store; \
+                 without that file it is as the store has it"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The contents of a store, by vhost.
+pub(super) fn held(restored: &[Restored]) -> BTreeMap<Arc<str>, Held> {
+    let mut held = BTreeMap::<Arc<str>, Held>::new();
+    for found in restored {
+        let of = held.entry(Arc::clone(&found.vhost)).or_default();
+        match found.record {
+            Record::QueueDeclared { .. } => of.queues += 1,
+            Record::Enqueued { .. } => of.messages += 1,
+            _ => {}
+        }
+    }
+    held
+}
+
+/// Takes the replicated vhosts out of `vhosts`. Their records in the worker's store do not belong to their logs, unless
+/// an operator says so.
+pub(super) fn take(
+    amqp: &model::Amqp,
+    vhosts: &mut BTreeMap<Arc<str>, Vhost<Arc<Peer>>>,
+    held: &BTreeMap<Arc<str>, Held>,
+) -> Vec<Arc<Replicated>> {
+    let mut found = Vec::new();
+    for vhost in &amqp.vhosts {
+        let Some(settings) = &vhost.replicated else {
+            continue;
+        };
+        let name: Arc<str> = vhost.name.as_str().into();
+        vhosts.remove(&name);
+        let held = held.get(&name).copied();
+        found.push(Arc::new(Replicated::new(name, settings.clone(), held)));
+    }
+    found
+}
+
+/// The listeners for other nodes: one for each address of the replicated vhosts.
+pub fn cluster_listeners(replicated: &[Arc<Replicated>]) -> Vec<(model::Transport, Cluster)> {
+    let mut listeners = BTreeMap::<SocketAddr, (Option<model::Tls>, Cluster)>::new();
+    for vhost in replicated {
+        let address = vhost.settings.address.as_ref();
+        let address = address.and_then(|address| address.parse().ok());
+        if let (Some(address), Some(splicing)) = (address, vhost.splicing())
+            && splicing.splices()
+        {
+            let (tls, cluster) = listeners.entry(address).or_default();
+            tls.clone_from(&vhost.settings.tls);
+            let known = (Arc::clone(&vhost.name), splicing.key().clone());
+            cluster.vhosts.push(known);
+        }
+    }
+    let listeners = listeners.into_iter();
+    let listeners = listeners.map(|(address, (tls, cluster))| (transport(address, tls), cluster));
+    listeners.collect()
+}

@@ -1,0 +1,143 @@
+//! The state shared by all vhosts of a router: the store's thread and the bounds.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crosstie_queues::{Position, Record};
+use crosstie_store::{Backup, Batch, Committer, CommitterConfig, DiskLow, Store, StoreError};
+use parking_lot::{Mutex, RwLock};
+
+use super::flow::FlowControl;
+use super::incomplete::Incomplete;
+use super::status::Alarm;
+
+/// The outcome of a backup.
+pub(crate) type BackedUp = Result<Backup, StoreError>;
+
+/// The store's thread, the flow control, and the memory that belongs to no queue yet.
+pub struct Shared {
+    pub(crate) flow: FlowControl,
+    pub incomplete: Incomplete,
+    /// `None` before the start and after the stop; read only for durable records.
+    committer: RwLock<Option<Committer>>,
+    /// The last error of the store.
+    failure: Mutex<String>,
+    /// The disk's state when it last became low, or recovered.
+    disk: Mutex<Option<DiskLow>>,
+}
+
+impl Shared {
+    pub(crate) fn new(flow: FlowControl, incomplete: Incomplete) -> Self {
+        Self {
+            flow,
+            incomplete,
+            committer: RwLock::new(None),
+            failure: Mutex::default(),
+            disk: Mutex::default(),
+        }
+    }
+
+    /// Notes an error of the store. Called before the flow control learns of the failure, so that the reason is present
+    /// when it is read.
+    pub(crate) fn note_failure(&self, error: &StoreError) {
+        *self.failure.lock() = error.to_string();
+    }
+
+    /// The active alarms.
+    pub fn alarms(&self) -> Vec<Alarm> {
+        let mut alarms = Vec::new();
+        if self.flow.is_store_failing() {
+            let why = self.failure.lock().clone();
+            alarms.push(Alarm::StoreFailing { why });
+        }
+        if let Some(disk) = self.disk.lock().filter(|disk| disk.is_low) {
+            let bytes_min = disk.free_bytes_min;
+            alarms.push(Alarm::DiskLow { bytes_min });
+        }
+        if self.flow.is_memory_full() {
+            let bytes_max = self.flow.memory_bytes_max();
+            alarms.push(Alarm::MemoryFull { bytes_max });
+        }
+        alarms
+    }
+
+    /// The disk has become low, or has recovered.
+    pub(crate) fn disk_changed(&self, disk: DiskLow) {
+        let DiskLow {
+            is_low,
+            free_bytes,
+            free_bytes_min,
+        } = disk;
+        *self.disk.lock() = Some(disk);
+        self.flow.disk_changed(is_low);
+        match is_low {
+            true => tracing::warn!(
+                "{free_bytes} bytes are free for the store, there should be {free_bytes_min}: \
+                 publishers of persistent messages are blocked"
+            ),
+            false => tracing::info!(
+                "{free_bytes} bytes are free for the store: publishers are unblocked"
+            ),
+        }
+    }
+
+    /// Starts the store's thread, which reports each commit and a low disk.
+    pub(crate) fn start_committer(
+        &self,
+        store: Store,
+        config: CommitterConfig,
+        on_committed: impl Fn(&str, Position, Result<(), &StoreError>) + Send + 'static,
+        on_disk_low: impl Fn(DiskLow) + Send + 'static,
+    ) -> io::Result<()> {
+        let committer = Committer::start_with(store, config, on_committed, on_disk_low)?;
+        *self.committer.write() = Some(committer);
+        Ok(())
+    }
+
+    /// Submits a vhost's records. Returns the number of bytes that wait.
+    pub(crate) fn submit(
+        &self,
+        vhost: &Arc<str>,
+        records: Vec<Record>,
+        position: Position,
+    ) -> usize {
+        let committer = self.committer.read();
+        let committer = committer.as_ref();
+        committer.map_or(0, |committer| committer.submit(vhost, records, position))
+    }
+
+    /// Copies the store, with the records of `last`, to a file that must not exist yet. Returns false if the router is
+    /// stopping.
+    pub(crate) fn back_up(
+        &self,
+        path: PathBuf,
+        last: impl FnOnce() -> Batch + Send + 'static,
+        on_done: impl FnOnce(BackedUp) + Send + 'static,
+    ) -> bool {
+        let committer = self.committer.read();
+        let committer = committer.as_ref();
+        committer
+            .map(|committer| committer.back_up(path, last, on_done))
+            .is_some()
+    }
+
+    /// Bytes that wait to be written.
+    pub(crate) fn store_waiting_bytes(&self) -> usize {
+        let committer = self.committer.read();
+        committer.as_ref().map_or(0, Committer::waiting_bytes)
+    }
+
+    /// Writes the waiting records and joins the store's thread. Returns whether all could be written. Must not be
+    /// called on that thread.
+    pub(crate) fn stop_committer(&self) -> bool {
+        let committer = self.committer.write().take();
+        match committer.map(Committer::stop) {
+            Some(Err(e)) => {
+                tracing::error!("could not store all durable messages: {e}");
+                false
+            }
+            Some(Ok(())) | None => true,
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! A vhost with its lock, its clock and its journal.
+
+use std::mem;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+
+use crosstie_front::timer::Timer;
+use crosstie_queues::{ConnectionKey, Position, QueueId, Record, Time, Vhost};
+use parking_lot::{Mutex, MutexGuard};
+use tokio::runtime::Handle;
+
+use super::backlog::Backlog;
+use super::flow::{FlowControl, Journaled, Published};
+use super::outbox::VhostOutbox;
+use super::peer::Peer;
+use super::replicated::Journal;
+use super::shared::Shared;
+use super::turn::Turn;
+
+/// One vhost, which any thread may enter.
+///
+/// Frames are appended to the receivers' queues, and records submitted to the store, under the lock: this gives both
+/// their order across threads. System calls happen outside the lock.
+pub struct SharedVhost {
+    pub name: Arc<str>,
+    vhost: Mutex<Vhost<Arc<Peer>>>,
+    pub shared: Arc<Shared>,
+    keeper: Keeper,
+    /// Bytes of its messages, as known to the flow control. Written under the lock.
+    pub(super) memory_bytes: AtomicUsize,
+    pub(super) backlog: Backlog,
+    clock: Clock,
+    stopped: AtomicBool,
+    /// In the vhost's time.
+    timer: Timer,
+}
+
+/// The keeper of a vhost's journal.
+pub enum Keeper {
+    /// The router's store.
+    Local,
+    /// A log shared by several nodes.
+    Replicated {
+        journal: Arc<Journal>,
+        /// For this vhost's publishers alone.
+        flow: FlowControl,
+    },
+}
+
+impl Keeper {
+    pub fn replicated(journal: &Arc<Journal>, waiting_bytes_max: usize) -> Self {
+        Self::Replicated {
+            journal: Arc::clone(journal),
+            flow: FlowControl::of_a_log(waiting_bytes_max),
+        }
+    }
+}
+
+/// The vhost's time: wall clock time at the start, then monotonic.
+#[derive(Clone, Copy)]
+pub struct Clock {
+    start: Instant,
+    start_ms: u64,
+}
+
+impl Clock {
+    pub fn new() -> Self {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let start_ms = since.map_or(0, |since| since.as_millis() as u64);
+        Self {
+            start: Instant::now(),
+            start_ms,
+        }
+    }
+
+    pub fn time(&self, at: Instant) -> Time {
+        let elapsed = at.saturating_duration_since(self.start);
+        Time(self.start_ms + elapsed.as_millis() as u64)
+    }
+
+    fn instant(&self, Time(at_ms): Time) -> Instant {
+        self.start + Duration::from_millis(at_ms.saturating_sub(self.start_ms))
+    }
+}
+
+impl SharedVhost {
+    pub fn new(
+        name: Arc<str>,
+        vhost: Vhost<Arc<Peer>>,
+        clock: Clock,
+        shared: Arc<Shared>,
+        thread: Handle,
+        keeper: Keeper,
+    ) -> Self {
+        let memory_bytes = vhost.memory_bytes();
+        shared.flow.memory_changed(0, memory_bytes);
+        shared.flow.judge_memory();
+        let next = vhost.next_timeout().map_or(Timer::NEVER, |time| time.0);
+        Self {
+            name,
+            vhost: Mutex::new(vhost),
+            shared,
+            keeper,
+            memory_bytes: AtomicUsize::new(memory_bytes),
+            backlog: Backlog::new(thread),
+            clock,
+            stopped: AtomicBool::new(false),
+            timer: Timer::new(next),
+        }
+    }
+
+    pub fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// Begins a turn, which its caller must finish.
+    pub(crate) fn turn(self: &Arc<Self>, now: Instant) -> Turn<'_> {
+        Turn::new(self, now, self.clock.time(now))
+    }
+
+    /// For [`Turn`], and for readers that hold the lock no longer than a turn.
+    pub(super) fn lock(&self) -> MutexGuard<'_, Vhost<Arc<Peer>>> {
+        self.vhost.lock()
+    }
+
+    /// Submits records from before the first connection to the store. Needs a tokio context.
+    pub(crate) fn settle(self: &Arc<Self>) {
+        let mut turn = self.turn(Instant::now());
+        turn.enter();
+        turn.finish();
+    }
+
+    /// Submits records up to and including `position`, under the lock. Returns the bytes that wait.
+    pub(super) fn submit(&self, records: Vec<Record>, position: Position) -> usize {
+        match &self.keeper {
+            Keeper::Local => self.shared.submit(&self.name, records, position),
+            Keeper::Replicated { journal, .. } => journal.submit(records, position),
+        }
+    }
+
+    /// Blocks publishers if too many bytes wait to be stored.
+    pub(super) fn judge_waiting(&self, waiting: usize) {
+        match &self.keeper {
+            Keeper::Local => {
+                let shared = &self.shared;
+                shared
+                    .flow
+                    .store_waits(waiting, || shared.store_waiting_bytes());
+            }
+            Keeper::Replicated { journal, flow } => {
+                flow.store_waits(waiting, || journal.waiting_bytes());
+            }
+        }
+    }
+
+    /// Blocks a peer if the effects of its input exceed a bound.
+    pub(super) fn judge(&self, peer: &Arc<Peer>, published: Published) {
+        let flow = &self.shared.flow;
+        match &self.keeper {
+            Keeper::Local => flow.judge(peer, published),
+            Keeper::Replicated { flow: own, .. } => {
+                own.judge(peer, published);
+                // The router's store holds none of it.
+                flow.judge(
+                    peer,
+                    Published {
+                        journaled: Journaled::Nothing,
+                        ..published
+                    },
+                );
+            }
+        }
+    }
+
+    /// The vhost's log has acknowledged entries, and that many bytes still wait.
+    pub(super) fn log_goes_on(&self, waiting_bytes: usize) {
+        if let Keeper::Replicated { flow, .. } = &self.keeper {
+            flow.store_wrote(waiting_bytes);
+        }
+    }
+
+    /// The vhost's log sends no acknowledgements. Returns whether it did before.
+    pub(super) fn log_stalls(&self) -> bool {
+        match &self.keeper {
+            Keeper::Local => false,
+            Keeper::Replicated { flow, .. } => flow.store_failed(),
+        }
+    }
+
+    /// Unblocks all publishers that wait for the log.
+    pub(super) fn let_go(&self) {
+        if let Keeper::Replicated { flow, .. } = &self.keeper {
+            flow.let_go();
+        }
+    }
+
+    /// Resumes a peer with room in its output queue.
+    pub(crate) fn resume(self: &Arc<Self>, connection: ConnectionKey) {
+        let mut turn = self.turn(Instant::now());
+        let (vhost, now, outbox) = turn.enter();
+        vhost.resume(now, connection, outbox);
+        turn.finish();
+    }
+
+    /// Handles the store's report that everything up to `position` is written, or could not be written.
+    pub(crate) fn handle_commit(self: &Arc<Self>, position: Position, is_committed: bool) {
+        let mut turn = self.turn(Instant::now());
+        let (vhost, now, outbox) = turn.enter();
+        match is_committed {
+            true => vhost.handle_committed(position, outbox),
+            false => vhost.handle_not_committed(now, position, outbox),
+        }
+        turn.finish();
+    }
+
+    /// Runs the vhost's timers until it is stopped. Exactly one task runs this.
+    pub async fn keep_time(self: Arc<Self>) {
+        while !self.stopped.load(Ordering::Relaxed) {
+            if !self.timer.wait(|at| self.clock.instant(Time(at))).await {
+                continue;
+            }
+            self.handle_timeout();
+            crosstie_transport::uncork();
+            // Other tasks of this thread run before the next due work.
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Ends the timer's task.
+    pub fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+        self.timer.wake();
+    }
+
+    fn handle_timeout(self: &Arc<Self>) {
+        // A timer may be up to a millisecond early, when nothing would be due yet.
+        let at = Instant::now();
+        let now = self.clock.time(at + Duration::from_millis(1));
+        let mut turn = Turn::new(self, at, now);
+        let (vhost, now, outbox) = turn.enter();
+        vhost.handle_timeout(now, outbox);
+        let next = vhost.next_timeout().map_or(Timer::NEVER, |time| time.0);
+        self.timer.set(next);
+        turn.spend();
+        turn.finish();
+    }
+
+    /// Stops the vhost in order and submits all records. Returns for each queue the position from which on messages
+    /// were never delivered.
+    pub fn rest(&self) -> Vec<(QueueId, i64)> {
+        self.stop();
+        let mut outbox = VhostOutbox::default();
+        let mut rested = Vec::new();
+        {
+            let mut vhost = self.vhost.lock();
+            vhost.rest(self.clock.time(Instant::now()), &mut outbox);
+            let journal = vhost.journal();
+            let mut records = mem::take(&mut journal.records);
+            for record in &records {
+                if let Record::Rested { queue, fresh_from } = record {
+                    rested.push((*queue, *fresh_from));
+                }
+            }
+            if let Keeper::Replicated { .. } = self.keeper {
+                // The log's last entry records this.
+                records.retain(|record| !matches!(record, Record::Rested { .. }));
+            }
+            self.submit(records, journal.position);
+        }
+        outbox.settle();
+        rested
+    }
+
+    /// Sets the timer to fire no later than `next`.
+    pub(super) fn arm(&self, next: Option<Time>) {
+        if let Some(Time(next)) = next {
+            self.timer.arm(next);
+        }
+    }
+}
+
+impl Drop for SharedVhost {
+    fn drop(&mut self) {
+        let memory_bytes = *self.memory_bytes.get_mut();
+        self.shared.flow.memory_changed(memory_bytes, 0);
+        self.shared.flow.judge_memory();
+    }
+}

@@ -1,0 +1,93 @@
+//! Listening sockets: binds them, and accepts connections.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crosstie_config as model;
+use crosstie_transport::descriptors::is_shortage;
+use crosstie_transport::{Endpoint, Listener, Socket, TcpOptions, Workers};
+
+use crate::report;
+
+/// Binds the endpoint. `stall_max` limits the time that sent bytes stay unacknowledged, unless the endpoint has a
+/// `user_timeout`. Needs a tokio context, which then accepts.
+pub fn bind(
+    endpoint: &model::Endpoint,
+    nodelay: bool,
+    mode: Option<u32>,
+    directory: &Path,
+    stall_max: Duration,
+) -> io::Result<Listener> {
+    match endpoint {
+        model::Endpoint::Tcp(tcp) => {
+            let options = TcpOptions {
+                backlog: tcp.backlog as i32,
+                shared: tcp.shared,
+                user_timeout: tcp.user_timeout.unwrap_or(stall_max),
+                nodelay,
+                ..TcpOptions::default()
+            };
+            bind_first_free(tcp, options)
+        }
+        model::Endpoint::Unix { path, backlog } => Listener::bind(Endpoint::Unix {
+            path: directory.join(path),
+            backlog: *backlog as i32,
+            mode,
+        }),
+        other => Err(io::Error::other(format!(
+            "endpoint {other:?} is not known here"
+        ))),
+    }
+}
+
+/// Binds the port, or the first free one of a range.
+fn bind_first_free(tcp: &model::TcpEndpoint, options: TcpOptions) -> io::Result<Listener> {
+    let (interface, first) = (tcp.interface, tcp.port);
+    let bind = |port| {
+        let address = SocketAddr::new(interface, port);
+        Listener::bind(Endpoint::Tcp { address, options })
+    };
+    let Some(last) = tcp.port_last else {
+        return bind(first);
+    };
+    let is_taken = |bound: &io::Result<Listener>| {
+        let error = bound.as_ref().err();
+        error.is_some_and(|error| error.kind() == io::ErrorKind::AddrInUse)
+    };
+    let mut bound = (first..=last).map(bind);
+    bound.find(|bound| !is_taken(bound)).unwrap_or_else(|| {
+        let text = format!("{interface}: no port from {first} to {last} is free");
+        Err(io::Error::new(io::ErrorKind::AddrInUse, text))
+    })
+}
+
+/// The path of a Unix endpoint.
+pub fn unix_path(endpoint: &model::Endpoint, directory: &Path) -> Option<PathBuf> {
+    match endpoint {
+        model::Endpoint::Unix { path, .. } => Some(directory.join(path)),
+        _ => None,
+    }
+}
+
+/// Waits for the next connection; pauses while none can be accepted.
+pub async fn accept(listener: &Listener, workers: &Workers) -> Socket {
+    loop {
+        match listener.accept().await {
+            Ok(socket) => return socket,
+            Err(e) => {
+                // Usually a lack of descriptors, which ends with the next closed connection.
+                report::cannot_accept(&e);
+                if is_shortage(&e) && listener.turn_away() {
+                    // The next connection waits already, and other tasks do, too.
+                    tokio::task::yield_now().await;
+                    continue;
+                }
+                let pause = async { tokio::time::sleep(Duration::from_millis(100)).await };
+                // The pause is cancelled only if the router stops.
+                let _ = workers.spawn_keeper(pause).await;
+            }
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! The front of a router: connections are accepted, admitted, counted, watched, and led to an endpoint.
+//!
+//! ```text
+//! listener ─▶ Admitted ─▶ Endpoint::start ─▶ serve ─▶ Converse ─▶ Successor, if it hands the connection over
+//!                                              │
+//!                                            Watch (one sweep a second over all connections)
+//! ```
+//!
+//! This crate names no protocol: an endpoint brings its conversation, the ping and the heartbeat of its connections.
+
+pub mod addresses;
+pub mod admission;
+pub mod allowance;
+pub mod binding;
+pub mod bound;
+pub mod bounds;
+pub mod cause;
+pub mod counters;
+pub mod end_reason;
+pub mod listen;
+pub mod markup;
+pub mod origins;
+pub mod outgoing;
+pub mod report;
+pub mod seed;
+pub mod serve;
+pub mod sniff;
+pub mod timer;
+pub mod tls_files;
+pub mod watch;

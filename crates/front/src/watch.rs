@@ -1,0 +1,523 @@
+//! Detects dead and silent clients: one sweep per second over all connections.
+//!
+//! A timer per connection would cost each idle session more memory than its session state; a sweep costs a load per
+//! connection and second.
+
+use std::collections::HashMap;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crosstie_config::Ping;
+use crosstie_transport::{Connection, now_s};
+use parking_lot::Mutex;
+use slab::Slab;
+
+use crate::cause::Cause;
+use crate::counters::{Counter, counters};
+use crate::report;
+
+/// All connections of a router.
+#[derive(Default)]
+pub struct Watch {
+    entries: Mutex<Slab<Watched>>,
+}
+
+struct Watched {
+    connection: Arc<Connection>,
+    /// The transport of the connection.
+    transport: u32,
+    since_s: u32,
+    phase: Phase,
+}
+
+enum Phase {
+    /// Between the connection and the session.
+    Opening {
+        within_s: u32,
+        /// The total time for which the client was asked before.
+        asked_s: u32,
+    },
+    /// The client was sent a challenge: the handshake's own time stands still.
+    Asked(Box<Asked>),
+    Open {
+        append_ping: AppendPing,
+        // In whole seconds, the interval of the sweep.
+        interval_s: u32,
+        timeout_s: u32,
+        payload_bytes: u8,
+        any_traffic_counts: bool,
+        /// A ping that waits for its answer. Never in the first second, so that the niche saves four bytes per
+        /// connection.
+        pinged_at_s: Option<NonZeroU32>,
+    },
+    /// The session communicates in requests, whose distance is limited.
+    Requests { within_s: u32 },
+    /// Both sides send something each interval, at least heartbeats.
+    Beating {
+        heartbeat_s: u16,
+        heartbeat: &'static [u8],
+    },
+    /// The last bytes are on their way; the peer shall close its side.
+    Closing { within_s: u32 },
+}
+
+/// A client that was sent a challenge.
+struct Asked {
+    client: Box<dyn Unanswered>,
+    /// The rest of the handshake's own time.
+    left_s: u32,
+    /// The client's time in all, and the part used before.
+    within_s: u32,
+    asked_s: u32,
+}
+
+/// The end of a handshake whose client does not answer.
+pub trait Unanswered: Send {
+    /// Refuses a client that has not answered within that time.
+    fn refuse(&self, within_s: u32);
+}
+
+/// Appends a ping with this payload.
+pub type AppendPing = fn(&[u8], &mut Vec<u8>);
+
+/// Closing timeout of connections without an option for it.
+pub const CLOSING_MAX: Duration = Duration::from_secs(2);
+
+/// A connection whose peer may still answer.
+pub struct Awaited {
+    pub connection: Arc<Connection>,
+    /// It has a session in a realm, which was sent GOODBYE.
+    pub is_session: bool,
+}
+
+/// The key of a watched connection.
+pub type WatchKey = usize;
+
+impl Watch {
+    /// Watches a new connection: it must become a session in time.
+    pub fn add(&self, connection: Arc<Connection>, transport: u32, within: Duration) -> WatchKey {
+        let phase = Phase::Opening {
+            within_s: whole_seconds(within),
+            asked_s: 0,
+        };
+        self.entries.lock().insert(Watched {
+            connection,
+            transport,
+            since_s: now_s(),
+            phase,
+        })
+    }
+
+    /// The session has joined; from now on silence is judged.
+    pub fn opened(&self, key: WatchKey, append_ping: AppendPing, ping: &Ping) {
+        self.set_phase(
+            key,
+            Phase::Open {
+                append_ping,
+                interval_s: ping.interval.map_or(u32::MAX, whole_seconds),
+                timeout_s: ping.timeout.map_or(u32::MAX, whole_seconds),
+                payload_bytes: ping.payload_bytes.min(125) as u8,
+                any_traffic_counts: ping.restart_on_any_traffic,
+                pinged_at_s: None,
+            },
+        );
+    }
+
+    /// The session of a client without a connection has joined: it ends after that time without requests.
+    pub fn opened_by_requests(&self, key: WatchKey, within_s: u32) {
+        self.set_phase(key, Phase::Requests { within_s });
+    }
+
+    /// The session of a client with heartbeats of these bytes has begun; with 0 seconds, none were negotiated.
+    pub fn opened_with_heartbeats(
+        &self,
+        key: WatchKey,
+        heartbeat_s: u16,
+        heartbeat: &'static [u8],
+    ) {
+        self.set_phase(
+            key,
+            Phase::Beating {
+                heartbeat_s,
+                heartbeat,
+            },
+        );
+    }
+
+    /// The session has ended; the next must open in time.
+    pub fn opening(&self, key: WatchKey, within: Duration) {
+        let within_s = whole_seconds(within);
+        let asked_s = 0;
+        self.set_phase(key, Phase::Opening { within_s, asked_s });
+    }
+
+    /// The client was sent a challenge, and has `within` in all. The rest of the handshake's own time is kept for
+    /// later: all of `handshake`, if the connection had a session before.
+    pub fn asked(
+        &self,
+        key: WatchKey,
+        client: Box<dyn Unanswered>,
+        within: Duration,
+        handshake: Duration,
+    ) {
+        if let Some(watched) = self.entries.lock().get_mut(key) {
+            let (left_s, asked_s) = match watched.phase {
+                Phase::Opening { within_s, asked_s } => {
+                    (within_s.saturating_sub(watched.age_s(now_s())), asked_s)
+                }
+                _ => (whole_seconds(handshake), 0),
+            };
+            watched.phase = Phase::Asked(Box::new(Asked {
+                client,
+                left_s,
+                within_s: whole_seconds(within),
+                asked_s,
+            }));
+            watched.since_s = now_s();
+        }
+    }
+
+    /// The client has answered: the handshake's own time continues.
+    pub fn going_on(&self, key: WatchKey) {
+        if let Some(watched) = self.entries.lock().get_mut(key)
+            && let Phase::Asked(asked) = &watched.phase
+        {
+            watched.phase = Phase::Opening {
+                within_s: asked.left_s,
+                asked_s: asked.asked_s.saturating_add(watched.age_s(now_s())),
+            };
+            watched.since_s = now_s();
+        }
+    }
+
+    /// A ping was answered.
+    pub fn answered(&self, key: WatchKey) {
+        if let Some(watched) = self.entries.lock().get_mut(key)
+            && let Phase::Open { pinged_at_s, .. } = &mut watched.phase
+        {
+            *pinged_at_s = None;
+            watched.since_s = now_s();
+        }
+    }
+
+    /// The last bytes have been queued; the peer has that time to close its side.
+    pub fn closing(&self, key: WatchKey, within: Duration) {
+        self.set_phase(
+            key,
+            Phase::Closing {
+                within_s: whole_seconds(within),
+            },
+        );
+    }
+
+    pub fn remove(&self, key: WatchKey) {
+        self.entries.lock().try_remove(key);
+    }
+
+    /// The connections of `transport`.
+    pub fn of(&self, transport: u32) -> Connections {
+        let entries = self.entries.lock();
+        let of_it = entries.iter().filter(|(_, w)| w.transport == transport);
+        of_it.map(|(_, watched)| &watched.connection).collect()
+    }
+
+    /// Connections whose peers may still answer a goodbye.
+    pub fn awaited(&self) -> Vec<Awaited> {
+        let entries = self.entries.lock();
+        let awaited = entries.iter().map(|(_, watched)| Awaited {
+            connection: Arc::clone(&watched.connection),
+            is_session: matches!(watched.phase, Phase::Open { .. } | Phase::Requests { .. }),
+        });
+        awaited.collect()
+    }
+
+    /// Ends the connections of `transport` that never became a session, as no client there could say goodbye. A client
+    /// that was told so before and has not closed its socket sees the end.
+    pub fn finish_unopened(&self, transport: u32) {
+        for (_, watched) in self.entries.lock().iter() {
+            if watched.transport != transport {
+                continue;
+            }
+            match watched.phase {
+                Phase::Opening { .. } | Phase::Asked(_) => {
+                    watched.connection.finish();
+                    watched.connection.close();
+                }
+                Phase::Closing { .. } => watched.connection.finish(),
+                Phase::Open { .. } | Phase::Requests { .. } | Phase::Beating { .. } => {}
+            }
+        }
+    }
+
+    /// Closes the remaining connections of `transport`.
+    pub fn close_all(&self, transport: u32) {
+        for (_, watched) in self.entries.lock().iter() {
+            if watched.transport == transport {
+                watched.connection.close();
+            }
+        }
+    }
+
+    /// Sweeps once a second, forever. While `is_crowded` returns that too many handshakes are pending, none may wait
+    /// long for its client.
+    pub async fn run(&self, is_crowded: impl Fn() -> bool) {
+        let mut interval = tokio::time::interval(Duration::from_secs(1));
+        loop {
+            interval.tick().await;
+            self.sweep(now_s(), is_crowded());
+            crosstie_transport::uncork();
+        }
+    }
+
+    fn set_phase(&self, key: WatchKey, phase: Phase) {
+        if let Some(watched) = self.entries.lock().get_mut(key) {
+            watched.phase = phase;
+            watched.since_s = now_s();
+        }
+    }
+
+    /// Sweeps all connections in portions, so that other threads wait for a portion at most.
+    fn sweep(&self, now_s: u32, is_crowded: bool) {
+        let mut next = 0;
+        loop {
+            let mut faults = Vec::new();
+            let mut overdue = Vec::new();
+            {
+                let mut entries = self.entries.lock();
+                let end = next + SWEEP_MAX;
+                for key in next..end.min(entries.capacity()) {
+                    let Some(watched) = entries.get_mut(key) else {
+                        continue;
+                    };
+                    if let Some(fault) = watched.judge(now_s) {
+                        faults.push((Arc::clone(&watched.connection), fault));
+                    } else {
+                        overdue.extend(watched.take_overdue(now_s, is_crowded));
+                    }
+                }
+                next = end;
+                if next >= entries.capacity() {
+                    next = 0;
+                }
+            }
+            for asked in overdue {
+                asked.client.refuse(asked.within_s);
+            }
+            for (connection, (counter, cause)) in faults {
+                counters().count(counter);
+                match counter {
+                    Counter::ConnectionsClosedUnused => {
+                        tracing::debug!(peer = %connection.peer(), "connection closed: {UNUSED}");
+                    }
+                    _ => report::timed_out(&connection, cause),
+                }
+                connection.close();
+            }
+            if next == 0 {
+                return;
+            }
+        }
+    }
+}
+
+/// A set of connections. It keeps them alive, so that their addresses stay unique.
+pub struct Connections(HashMap<usize, Arc<Connection>>);
+
+impl Connections {
+    pub fn has(&self, connection: &Arc<Connection>) -> bool {
+        self.0.contains_key(&address(connection))
+    }
+}
+
+impl<'c> FromIterator<&'c Arc<Connection>> for Connections {
+    fn from_iter<I: IntoIterator<Item = &'c Arc<Connection>>>(connections: I) -> Self {
+        let kept = connections.into_iter().map(Arc::clone);
+        Self(kept.map(|c| (address(&c), c)).collect())
+    }
+}
+
+fn address(connection: &Arc<Connection>) -> usize {
+    Arc::as_ptr(connection).addr()
+}
+
+/// Reports a connection that the system gave up before the watch did, as its peer did not read.
+pub fn look_given_up(connection: &Connection) {
+    if connection.was_given_up() && Cause::noted(connection).is_none() {
+        counters().count(Counter::ConnectionsClosedForStall);
+        report::timed_out(connection, Cause::NoRead);
+    }
+}
+
+/// The limit of a peer that reads too little.
+fn stalled(connection: &Connection) -> Cause {
+    let deaf_for = Duration::from_secs(connection.deaf_for_s().into());
+    match deaf_for > connection.stall_max() {
+        true => Cause::NoRead,
+        false => Cause::SlowRead,
+    }
+}
+
+/// The log's text about a peer that has sent nothing.
+const UNUSED: &str = "it sent no byte within the time of a handshake";
+
+/// Maximum number of connections visited under one lock.
+const SWEEP_MAX: usize = 1024;
+
+/// The fault for which a connection is closed.
+type Fault = (Counter, Cause);
+
+impl Watched {
+    fn age_s(&self, now_s: u32) -> u32 {
+        now_s.saturating_sub(self.since_s)
+    }
+
+    /// Takes the challenge if its client has exceeded the time. If too many handshakes are pending, only their own time
+    /// counts.
+    fn take_overdue(&mut self, now_s: u32, is_crowded: bool) -> Option<Box<Asked>> {
+        let Phase::Asked(asked) = &mut self.phase else {
+            return None;
+        };
+        let age_s = now_s.saturating_sub(self.since_s);
+        let rest_s = asked.within_s.saturating_sub(asked.asked_s);
+        let allowed_s = match is_crowded {
+            true => rest_s.min(asked.left_s),
+            false => rest_s,
+        };
+        if age_s <= allowed_s {
+            return None;
+        }
+        asked.within_s = asked.asked_s.saturating_add(allowed_s);
+        let closing = Phase::Closing {
+            within_s: whole_seconds(CLOSING_MAX),
+        };
+        self.since_s = now_s;
+        match std::mem::replace(&mut self.phase, closing) {
+            Phase::Asked(asked) => Some(asked),
+            _ => None,
+        }
+    }
+
+    /// Judges the flow of the connection's bytes. A connection whose last bytes are queued begins to close.
+    fn judge_transfer(&mut self, now_s: u32) -> Option<Fault> {
+        let connection = &self.connection;
+        if matches!(self.phase, Phase::Closing { .. }) {
+            // The closing timeout limits the last bytes.
+        } else if connection.is_finishing() {
+            // The last message follows a full queue: the peer may take as long to read all that as it may read nothing.
+            let within_s = whole_seconds(connection.stall_max());
+            self.phase = Phase::Closing { within_s };
+            self.since_s = now_s;
+        } else if connection.is_stalled() {
+            let cause = stalled(connection);
+            return Some((Counter::ConnectionsClosedForStall, cause));
+        } else if connection.is_input_overdue() {
+            return Some((Counter::ConnectionsClosedForSlowInput, Cause::SlowMessage));
+        }
+        None
+    }
+
+    /// Judges the connection; pings it if that is due.
+    fn judge(&mut self, now_s: u32) -> Option<Fault> {
+        if let Some(fault) = self.judge_transfer(now_s) {
+            return Some(fault);
+        }
+        let connection = &self.connection;
+        let age_s = now_s.saturating_sub(self.since_s);
+        match &mut self.phase {
+            // Browsers open spare connections, and load balancers probe the port.
+            Phase::Opening { within_s, .. } if age_s > *within_s && connection.is_unused() => {
+                Some((Counter::ConnectionsClosedUnused, Cause::NoSession))
+            }
+            Phase::Opening { within_s, .. } if age_s > *within_s => {
+                Some((Counter::ConnectionsRefused, Cause::NoSession))
+            }
+            Phase::Closing { within_s } if age_s > *within_s => {
+                connection.close();
+                None
+            }
+            Phase::Open {
+                append_ping,
+                interval_s,
+                timeout_s,
+                payload_bytes,
+                any_traffic_counts,
+                pinged_at_s,
+            } => {
+                // `since_s` is the time of the opening, or of the last answered ping.
+                let heard_s = match any_traffic_counts {
+                    true => connection.received_at_s().max(self.since_s),
+                    false => self.since_s,
+                };
+                match *pinged_at_s {
+                    Some(at_s) if heard_s >= at_s.get() => *pinged_at_s = None,
+                    Some(at_s) if now_s.saturating_sub(at_s.get()) > *timeout_s => {
+                        return Some((Counter::ConnectionsClosedForSilence, Cause::NoPong));
+                    }
+                    None if now_s.saturating_sub(heard_s) >= *interval_s => {
+                        *pinged_at_s = NonZeroU32::new(now_s);
+                        send_ping(connection, *append_ping, *payload_bytes);
+                    }
+                    Some(_) | None => {}
+                }
+                None
+            }
+            Phase::Requests { within_s } => {
+                let heard_s = connection.received_at_s().max(self.since_s);
+                let is_gone = now_s.saturating_sub(heard_s) > *within_s && !connection.has_taker();
+                is_gone.then_some((Counter::ConnectionsClosedForSilence, Cause::NoRequest))
+            }
+            Phase::Beating {
+                heartbeat_s,
+                heartbeat,
+            } if *heartbeat_s > 0 => {
+                let interval_s = u32::from(*heartbeat_s);
+                let quiet_s = |at_s: u32| now_s.saturating_sub(at_s.max(self.since_s));
+                let is_silent = quiet_s(connection.received_at_s()) > 2 * interval_s;
+                // A client is not heard while its reading is paused.
+                if is_silent && !connection.is_reading_paused() {
+                    return Some((Counter::ConnectionsClosedForSilence, Cause::NoHeartbeat));
+                }
+                if quiet_s(connection.sent_at_s()) >= (interval_s / 2).max(1) {
+                    send_heartbeat(connection, heartbeat);
+                }
+                None
+            }
+            _ => None,
+        }
+    }
+}
+
+fn send_ping(connection: &Arc<Connection>, append_ping: AppendPing, payload_bytes: u8) {
+    let payload = vec![b'c'; payload_bytes.into()];
+    // A full queue has bytes in transit already; the stall limit judges it.
+    let _ = connection.append(|out| {
+        append_ping(&payload, out);
+        Ok::<(), ()>(())
+    });
+}
+
+fn send_heartbeat(connection: &Arc<Connection>, heartbeat: &[u8]) {
+    // As with a ping.
+    let _ = connection.append(|out| {
+        out.extend_from_slice(heartbeat);
+        Ok::<(), ()>(())
+    });
+}
+
+/// At least one, as the clock ticks once a second.
+fn whole_seconds(duration: Duration) -> u32 {
+    u32::try_from(duration.as_millis().div_ceil(1000))
+        .unwrap_or(u32::MAX)
+        .max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_idle_connection_costs_little() {
+        assert_eq!(size_of::<Watched>(), 40);
+    }
+}

@@ -1,0 +1,154 @@
+//! The endpoints of a listener for WAMP clients: RawSocket, and WebSockets at their paths.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crosstie_auth::wamp::Methods;
+use crosstie_config::{self as model, RawSocket, TransportKind, WebSocket};
+
+use crate::cookies::Jar;
+use crate::live_methods::LiveMethods;
+use crate::realms::Realms;
+use crate::supervision::Supervision;
+
+/// The endpoints of one listener.
+#[derive(Default)]
+pub struct Endpoints {
+    pub(super) rawsocket: Option<RawSocketEndpoint>,
+    pub(super) websockets: Vec<WebSocketEndpoint>,
+}
+
+/// RawSocket on a listener.
+pub(crate) struct RawSocketEndpoint {
+    pub options: RawSocket,
+    pub auth: Arc<LiveMethods>,
+    pub(crate) supervision: Arc<Supervision>,
+}
+
+/// WebSocket on a listener, at one path or, without one, at every path.
+pub struct WebSocketEndpoint {
+    pub path: Option<String>,
+    /// A web service at its path.
+    pub(crate) is_service: bool,
+    pub options: WebSocket,
+    pub auth: Arc<LiveMethods>,
+    pub(crate) cookies: Option<Arc<Jar>>,
+    pub(crate) supervision: Arc<Supervision>,
+}
+
+impl Endpoints {
+    /// Those of a transport of that kind, in that node directory.
+    pub fn of(kind: &TransportKind, realms: &Arc<Realms>, directory: &Path) -> io::Result<Self> {
+        let live = |auth: &Arc<Methods>| {
+            LiveMethods::start(auth, directory, &realms.door, realms.revoking())
+        };
+        let rawsocket = |options: &RawSocket| {
+            let auth = live(&options.auth)?;
+            io::Result::Ok(RawSocketEndpoint::new(options, auth))
+        };
+        let websocket = |path: Option<&String>, options: &WebSocket| {
+            let auth = live(&options.auth)?;
+            let endpoint = WebSocketEndpoint::new(path, options, auth, directory)?;
+            realms.jars.add(endpoint.cookies.as_ref());
+            io::Result::Ok(endpoint)
+        };
+        let services = |web: &model::Web| {
+            let service = |(path, options): (Option<String>, &WebSocket)| {
+                let mut endpoint = websocket(path.as_ref(), options)?;
+                endpoint.is_service = true;
+                io::Result::Ok(endpoint)
+            };
+            let endpoints = web.websockets().into_iter().map(service);
+            endpoints.collect::<io::Result<Vec<_>>>()
+        };
+        let mut endpoints = Self::default();
+        match kind {
+            TransportKind::RawSocket(options) => endpoints.rawsocket = Some(rawsocket(options)?),
+            TransportKind::WebSocket(options) => {
+                endpoints.websockets = vec![websocket(None, options)?];
+            }
+            TransportKind::Universal {
+                rawsocket: raw,
+                websocket: paths,
+                web,
+            } => {
+                endpoints.rawsocket = raw.as_ref().map(rawsocket).transpose()?;
+                let websockets = paths.iter().map(|(path, o)| websocket(Some(path), o));
+                endpoints.websockets = websockets.collect::<io::Result<_>>()?;
+                let of_web = web.iter().map(services).collect::<io::Result<Vec<_>>>()?;
+                endpoints.websockets.extend(of_web.into_iter().flatten());
+            }
+            TransportKind::Web(web) => endpoints.websockets = services(web)?,
+            // A configuration may contain secrets, and is not printed.
+            _ => {
+                return Err(io::Error::other(
+                    "a transport of this type is not known here",
+                ));
+            }
+        }
+        Ok(endpoints)
+    }
+
+    /// How long a connection may take to become a session, if a WebSocket says so: which path a connection asks for
+    /// shows only in its handshake.
+    pub fn handshake_timeout(&self) -> Option<Duration> {
+        let timeouts = self
+            .websockets
+            .iter()
+            .filter_map(|w| w.options.options.open_handshake_timeout);
+        timeouts.max()
+    }
+
+    /// Whether Nagle's algorithm is off; it is, unless a WebSocket here asks for it.
+    pub fn nodelay(&self) -> bool {
+        self.websockets
+            .iter()
+            .all(|endpoint| endpoint.options.options.tcp_nodelay)
+    }
+}
+
+impl RawSocketEndpoint {
+    pub(crate) fn new(options: &RawSocket, auth: Arc<LiveMethods>) -> Self {
+        Self {
+            auth,
+            supervision: Arc::new(options.into()),
+            options: options.clone(),
+        }
+    }
+}
+
+impl WebSocketEndpoint {
+    /// Whether a request for that path belongs to this endpoint; a web service also owns the paths below its own.
+    pub(crate) fn is_at(&self, path: &str) -> bool {
+        self.path.as_deref().is_none_or(|at| {
+            let below = path.strip_prefix(at);
+            let is_below = |rest: &str| self.is_service && rest.starts_with('/');
+            below.is_some_and(|rest| rest.is_empty() || is_below(rest))
+        })
+    }
+
+    /// Whether a request that opens no WebSocket gets the status page.
+    pub fn shows_status(&self, method: &str) -> bool {
+        self.options.options.shows_status && matches!(method, "GET" | "HEAD")
+    }
+
+    pub(crate) fn new(
+        path: Option<&String>,
+        options: &WebSocket,
+        auth: Arc<LiveMethods>,
+        directory: &Path,
+    ) -> io::Result<Self> {
+        let cookies = options.cookie.as_ref();
+        let cookies = cookies.map(|cookie| Jar::open(cookie, directory));
+        Ok(Self {
+            path: path.cloned(),
+            is_service: false,
+            auth,
+            cookies: cookies.transpose()?.map(Arc::new),
+            supervision: Arc::new((&options.options).into()),
+            options: options.clone(),
+        })
+    }
+}

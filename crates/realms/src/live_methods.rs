@@ -1,0 +1,258 @@
+//! The current authentication methods of a listener: principals may come from files that change, and keys from URLs.
+//!
+//! The files are checked every second instead of watched by the system: a file that is mounted into a container or over
+//! a network is replaced without a notification. A file is read again once it has been unchanged for a second, so that
+//! a partly written file is not used.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, SystemTime};
+
+use crosstie_auth::wamp::jwt::Jwks;
+use crosstie_auth::wamp::{Jwt, Method, Methods};
+use crosstie_config::read_principals;
+use crosstie_routing::Revocation;
+use parking_lot::{Mutex, RwLock};
+use tokio::task::AbortHandle;
+
+use crate::door::Door;
+use crate::elsewhere::Slot;
+use crate::issuer::{Fetched, Issuer};
+
+/// The current methods. A handshake continues with those of its beginning.
+pub struct LiveMethods {
+    now: RwLock<Arc<Methods>>,
+    /// The issuer that provides keys of tokens.
+    issuer: Option<Arc<Issuer>>,
+    /// Periodic tasks, which end with this value.
+    tasks: Mutex<Vec<AbortHandle>>,
+}
+
+/// Distinguishes states of a file; `None` if the file does not exist.
+type Stamp = Option<(SystemTime, u64, u64)>;
+
+const PERIOD: Duration = Duration::from_secs(1);
+
+/// The interval of a failing server doubles with each failure, up to this number of times.
+const RETRY_DOUBLINGS_MAX: u32 = 10;
+
+impl LiveMethods {
+    /// Reads the principals' files, if any, and starts to follow the files and the URLs of keys. Principals that are
+    /// removed or changed in the files are passed to `revoke`.
+    pub fn start(
+        configured: &Arc<Methods>,
+        directory: &Path,
+        door: &Arc<Door>,
+        revoke: impl Fn(&Revocation) + Send + 'static,
+    ) -> io::Result<Arc<Self>> {
+        let url = configured.jwt.as_ref().and_then(|jwt| jwt.url.as_ref());
+        let issuer = url.map(|url| Issuer::new(url, directory).map(Arc::new));
+        let issuer = issuer.transpose()?;
+        let files = Files {
+            configured: Arc::clone(configured),
+            directory: directory.to_owned(),
+        };
+        let stamps = files.stamps();
+        let now = match configured.files.is_empty() {
+            true => Arc::clone(configured),
+            false => Arc::new(files.read().map_err(io::Error::other)?),
+        };
+        let live = Arc::new(Self {
+            now: RwLock::new(now),
+            issuer,
+            tasks: Mutex::default(),
+        });
+        let weak = || Arc::downgrade(&live);
+        let mut tasks = Vec::new();
+        if !configured.files.is_empty() {
+            let watch = watch(weak(), Arc::new(files), stamps, revoke);
+            tasks.push(door.keeper().spawn(watch));
+        }
+        if let Some(issuer) = &live.issuer {
+            let (issuer, door) = (Arc::clone(issuer), Arc::clone(door));
+            tasks.push(door.keeper().clone().spawn(follow(weak(), issuer, door)));
+        }
+        *live.tasks.lock() = tasks.iter().map(|task| task.abort_handle()).collect();
+        Ok(live)
+    }
+
+    /// Fills `slot` with the issuer's keys once its server has answered, or returns the present keys if a query has
+    /// just taken place.
+    pub(super) fn want_keys(&self, slot: &Arc<Slot>) -> Option<Arc<Jwks>> {
+        let issuer = self.issuer.as_ref();
+        let is_asked = issuer.is_some_and(|issuer| issuer.want(slot));
+        (!is_asked).then(|| self.keys())
+    }
+
+    fn keys(&self) -> Arc<Jwks> {
+        let now = self.now.read();
+        now.jwt
+            .as_ref()
+            .map(|jwt| Arc::clone(&jwt.keys))
+            .unwrap_or_default()
+    }
+
+    /// Replaces the fetched keys. Returns whether they changed.
+    fn put_keys(&self, keys: Jwks) -> bool {
+        let mut now = self.now.write();
+        let mut methods = Methods::clone(&now);
+        let is_new = match &mut methods.jwt {
+            Some(jwt) if *jwt.keys != keys => {
+                jwt.keys = Arc::new(keys);
+                true
+            }
+            _ => false,
+        };
+        if is_new {
+            *now = Arc::new(methods);
+        }
+        is_new
+    }
+
+    /// Replaces the methods by those read from files, except for fetched keys. Returns the principals that were removed
+    /// or changed.
+    fn put(&self, mut methods: Methods) -> Vec<(Method, String)> {
+        let mut now = self.now.write();
+        if let (Some(Jwt { keys, .. }), Some(jwt), Some(_)) =
+            (&now.jwt, &mut methods.jwt, &self.issuer)
+        {
+            jwt.keys = Arc::clone(keys);
+        }
+        let revoked = now.revoked_by(&methods);
+        *now = Arc::new(methods);
+        revoked
+    }
+
+    pub fn now(&self) -> Arc<Methods> {
+        Arc::clone(&self.now.read())
+    }
+}
+
+impl Drop for LiveMethods {
+    fn drop(&mut self) {
+        for task in self.tasks.get_mut() {
+            task.abort();
+        }
+    }
+}
+
+/// Fetches the issuer's keys at intervals.
+async fn follow(live: Weak<LiveMethods>, issuer: Arc<Issuer>, door: Arc<Door>) {
+    let (min, max) = issuer.source.refresh.clone().into_inner();
+    let mut failed = 0;
+    loop {
+        let fetched = issuer.fetch().await;
+        let Some(live) = live.upgrade() else {
+            return;
+        };
+        let rest = match fetched {
+            Ok(Fetched { keys, holds }) => {
+                failed = 0;
+                let is_new = live.put_keys(keys);
+                door.note_keys(&issuer.source.url, Ok(is_new));
+                holds.unwrap_or(max)
+            }
+            Err(why) => {
+                door.note_keys(&issuer.source.url, Err(&why));
+                failed += 1;
+                min.saturating_mul(1 << failed.min(RETRY_DOUBLINGS_MAX))
+            }
+        };
+        issuer.answer(&live.keys());
+        drop(live);
+        issuer.rest(rest.clamp(min, max)).await;
+    }
+}
+
+async fn watch(
+    live: Weak<LiveMethods>,
+    files: Arc<Files>,
+    mut read: Vec<Stamp>,
+    revoke: impl Fn(&Revocation) + Send + 'static,
+) {
+    let mut seen = read.clone();
+    loop {
+        tokio::time::sleep(PERIOD).await;
+        if live.strong_count() == 0 {
+            return;
+        }
+        let before = std::mem::take(&mut seen);
+        let looked_at = Arc::clone(&files);
+        let known = read.clone();
+        let look = move || {
+            let found = looked_at.stamps();
+            let is_new = found != known && found == before;
+            (is_new.then(|| looked_at.read()), found)
+        };
+        // Slow file systems and key derivations may block.
+        let Ok((outcome, found)) = tokio::task::spawn_blocking(look).await else {
+            return;
+        };
+        let Some(live) = live.upgrade() else {
+            return;
+        };
+        if outcome.is_some() {
+            read.clone_from(&found);
+        }
+        seen = found;
+        match outcome {
+            None => {}
+            Some(Ok(methods)) => {
+                let revoked = live.put(methods);
+                tracing::info!(
+                    revoked = revoked.len(),
+                    "principals or keys were reloaded: {files}"
+                );
+                if !revoked.is_empty() {
+                    revoke(&revocation(&revoked, files.configured.ends_revoked));
+                }
+            }
+            Some(Err(why)) => {
+                tracing::warn!(
+                    "cannot reload principals and keys, the previous ones stay in force: {why}"
+                );
+            }
+        }
+    }
+}
+
+/// The principals that realms shall forget. Cookies are checked when a client presents one.
+fn revocation(revoked: &[(Method, String)], ends_sessions: bool) -> Revocation {
+    let mut revocation = Revocation::new(ends_sessions);
+    for (method, authid) in revoked {
+        revocation.insert(method.name(), authid);
+    }
+    revocation
+}
+
+struct Files {
+    configured: Arc<Methods>,
+    directory: PathBuf,
+}
+
+impl Files {
+    fn stamps(&self) -> Vec<Stamp> {
+        let files = self.configured.files.iter();
+        let stamp = |path: &String| {
+            let found = fs::metadata(self.directory.join(path)).ok()?;
+            Some((found.modified().ok()?, found.len(), found.ino()))
+        };
+        files.map(|file| stamp(&file.path)).collect()
+    }
+
+    fn read(&self) -> Result<Methods, String> {
+        let environment = |name: &str| std::env::var(name).ok();
+        let read = read_principals(&self.configured, &self.directory, &environment);
+        read.map_err(|e| e.to_string())
+    }
+}
+
+impl std::fmt::Display for Files {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let paths = self.configured.files.iter().map(|file| &*file.path);
+        f.write_str(&paths.collect::<Vec<_>>().join(", "))
+    }
+}

@@ -1,0 +1,35 @@
+//! The open calls of a realm, for a stop that waits for them.
+
+use crosstie_front::end_reason::EndReason;
+use crosstie_front::watch::Connections;
+use crosstie_routing::OpenCalls;
+use crosstie_wamp::Payload;
+
+use crate::payload_encodings::PayloadEncodings;
+use crate::realm::SharedRealm;
+
+impl SharedRealm {
+    /// The calls that are open now, of these connections' sessions or of all.
+    pub fn open_calls(&self, of: Option<&Connections>) -> OpenCalls {
+        let realm = self.realm.lock();
+        realm.open_calls(|peer| of.is_none_or(|of| of.has(&peer.connection)))
+    }
+
+    /// Removes answered calls from `open`.
+    pub fn forget_answered(&self, open: &mut OpenCalls) {
+        self.realm.lock().forget_answered(open);
+    }
+
+    /// Ends these calls with an ERROR to the caller, holding the lock no longer than a turn.
+    pub fn end_open(&self, mut open: OpenCalls) {
+        let now = self.now();
+        let mut encodings = PayloadEncodings::new(Payload::EMPTY);
+        while !open.is_empty() {
+            self.enter_in_turn(&mut encodings, EndReason::Closed, |realm, outbox| {
+                realm.end_open(now, &mut open, UNANSWERED, outbox);
+            });
+        }
+    }
+}
+
+const UNANSWERED: &str = "the router was stopped before the callee had answered";
