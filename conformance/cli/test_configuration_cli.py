@@ -137,6 +137,35 @@ def test_check_warns_of_certificates_of_version_1(tmp_path):
     assert "server.pem: certificate and key" in checked.stderr
 
 
+def test_check_reads_credentials_for_nats(tmp_path):
+    made = crosstie("cluster", "init", "made", "--node", "a", cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    key = tmp_path / "made/a/realm1.nk"
+    part = json.loads((tmp_path / "made/a/fabric.json").read_text())
+    realm = {**REALM, **part["realms"][0]}
+    write(key.parent / "config.json", {"version": 2, "workers": [{**ROUTER, "realms": [realm]}]})
+
+    def check() -> tuple[int, str]:
+        checked = crosstie("check", "--cbdir", "made/a", cwd=tmp_path)
+        return checked.returncode, checked.stderr
+
+    code, said = check()
+    assert code == 0
+    assert "realm1.nk" not in said
+    key.chmod(0o644)
+    code, said = check()
+    assert code == 0
+    assert "realm1.nk has mode 0644: other users can read the key; expected 0600" in said
+    key.write_text("SUA")
+    code, said = check()
+    assert code == 1
+    assert "realm1.nk: invalid nkey seed" in said
+    key.unlink()
+    code, said = check()
+    assert code == 0
+    assert "there is no file" in said
+
+
 def test_check_warns_of_cores_that_do_not_exist(tmp_path):
     worker = {**GOOD["workers"][0], "options": {"cpu_affinity": [0, 1000, 1001]}}
     path = write(tmp_path / "node.json", {**GOOD, "workers": [worker]})

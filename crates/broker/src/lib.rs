@@ -54,6 +54,7 @@ pub mod vhost;
 
 pub use broker::{Broker, Home};
 pub use conversation::AmqpEndpoint;
+pub use crosstie_jetstream::Credentials as NatsCredentials;
 pub use import::try_import;
 pub use metrics::register as register_metrics;
 pub use operators::Operators;

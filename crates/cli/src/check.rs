@@ -10,7 +10,7 @@ use crosstie_config::{
     Source, Span,
 };
 use crosstie_node::directory::NodeDirectory;
-use crosstie_node::{check_tls, try_import};
+use crosstie_node::{NatsCredentials, check_tls, try_import};
 use rustix::thread::{CpuSet, sched_getaffinity};
 
 use crate::behind_proxy;
@@ -177,6 +177,22 @@ fn judge_files(
             let missing = missing(&directory.join(path), matches!(files, Files::Directory(_)));
             problems.extend(missing.map(|text| Problem::warning(span, text)));
             Vec::new()
+        }
+        Files::NatsCredentials(path) => {
+            let path = directory.join(path);
+            match missing(&path, false) {
+                Some(text) => {
+                    problems.push(Problem::warning(span, text));
+                    Vec::new()
+                }
+                None => match NatsCredentials::check(&path) {
+                    Ok(warning) => {
+                        problems.extend(warning.map(|text| Problem::warning(span, text)));
+                        Vec::new()
+                    }
+                    Err(why) => vec![why],
+                },
+            }
         }
         Files::Socket(path) => Vec::from_iter(too_long(&directory.join(path))),
         Files::Cores(cores) => {

@@ -33,6 +33,8 @@ pub enum Files {
     File(String),
     /// The socket of a Unix endpoint; its path has a maximum length.
     Socket(String),
+    /// The credentials of a NATS user: a key, which others shall not read.
+    NatsCredentials(String),
     /// Cores of a worker, by the kernel's numbers.
     Cores(Vec<usize>),
 }

@@ -1,6 +1,7 @@
 //! The file with a node's credentials for NATS: an nkey seed, or a JWT and its seed as written by `nsc`.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use base64::Engine as _;
@@ -34,6 +35,17 @@ impl Credentials {
         let key = Ed25519KeyPair::from_seed_unchecked(&seed);
         let key = key.map_err(|e| named(&e.to_string()))?;
         Ok(Self { jwt, key })
+    }
+
+    /// Reads the file; returns a warning if other users of the machine can read it too.
+    pub fn check(path: &Path) -> Result<Option<String>, String> {
+        Self::read(path)?;
+        let mode = fs::metadata(path).map_or(0, |found| found.mode() & 0o777);
+        let warning = || {
+            let path = path.display();
+            format!("{path} has mode {mode:04o}: other users can read the key; expected 0600")
+        };
+        Ok((mode & 0o077 != 0).then(warning))
     }
 
     /// The signature of a server's nonce, in CONNECT's form.

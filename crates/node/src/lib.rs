@@ -25,6 +25,8 @@ mod triggers;
 mod workers;
 
 /// Checks of files as a node would use them, without a node.
-pub use crosstie_router::{amqp::try_import, certificates, check_peer, check_tls};
+pub use crosstie_router::{
+    amqp::NatsCredentials, amqp::try_import, certificates, check_peer, check_tls,
+};
 pub use node::{Node, Options, Outcome, StartError};
 pub use report::CHILD_LINES;

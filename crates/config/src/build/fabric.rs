@@ -1,6 +1,7 @@
 //! Realms of several nodes.
 
 use super::Builder;
+use crate::files::Files;
 use crate::model::{Fabric, NatsUrl};
 use crate::problem::Problem;
 use crate::tree::Value;
@@ -42,9 +43,14 @@ impl Builder<'_> {
                 Err(why) => self.problems.push(Problem::error(item.span, why.into())),
             }
         }
+        let credentials = nats.text("credentials").map(str::to_owned);
+        if let Some(path) = credentials.clone() {
+            let span = nats.span_of("credentials");
+            self.names(span, Files::NatsCredentials(path));
+        }
         (
             urls,
-            nats.text("credentials").map(str::to_owned),
+            credentials,
             nats.texts("ca_certificates").map(str::to_owned).collect(),
         )
     }
