@@ -210,7 +210,7 @@ def test_a_signature_for_another_channel(say_hello, node):
     with say_hello(peer=RawSocket(channel).shake_hands(), authextra=extra) as peer:
         challenge = bytes.fromhex(peer.hear(CHALLENGE)[2]["challenge"])
         peer.say(AUTHENTICATE, prove(JOE, bound(challenge, other.exporter())), {})
-        assert "together with the channel's id" in peer.hear(ABORT)[1]["message"]
+        assert "combined with the channel's id" in peer.hear(ABORT)[1]["message"]
     other.close()
 
 

@@ -10,6 +10,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::LocalKey;
 
 use crate::{Connection, account};
 
@@ -107,7 +108,7 @@ pub fn uncork() {
         FLUSH_MAX
     }) && !HAS_FLUSHER.get()
     {
-        tokio::spawn(flush_on(Flusher::new()));
+        tokio::spawn(flush_on(Flusher::new(&HAS_FLUSHER)));
     }
     account::choose_if_crossed();
 }
@@ -206,17 +207,17 @@ async fn flush_on(_flusher: Flusher) {
 }
 
 /// Marks that a task of this thread flushes; dropped with the task, also if its runtime drops it.
-struct Flusher;
+pub(crate) struct Flusher(&'static LocalKey<Cell<bool>>);
 
 impl Flusher {
-    fn new() -> Self {
-        HAS_FLUSHER.set(true);
-        Self
+    pub(crate) fn new(has_flusher: &'static LocalKey<Cell<bool>>) -> Self {
+        has_flusher.set(true);
+        Self(has_flusher)
     }
 }
 
 impl Drop for Flusher {
     fn drop(&mut self) {
-        HAS_FLUSHER.set(false);
+        self.0.set(false);
     }
 }

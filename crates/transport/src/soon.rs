@@ -8,6 +8,7 @@
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
+use crate::cork::Flusher;
 use crate::{Connection, account, cork};
 
 /// Maximum number of connections set aside at once; a further one flushes all.
@@ -30,7 +31,7 @@ pub fn uncork_soon() {
     if count >= ASIDE_MAX {
         flush();
     } else if count > 0 && !HAS_FLUSHER.get() {
-        tokio::spawn(flush_on(Flusher::new()));
+        tokio::spawn(flush_on(Flusher::new(&HAS_FLUSHER)));
     }
 }
 
@@ -57,20 +58,4 @@ fn flush() {
         connection.flush();
     }
     account::choose_if_crossed();
-}
-
-/// Marks that a task of this thread flushes; dropped with the task, also if its runtime drops it.
-struct Flusher;
-
-impl Flusher {
-    fn new() -> Self {
-        HAS_FLUSHER.set(true);
-        Self
-    }
-}
-
-impl Drop for Flusher {
-    fn drop(&mut self) {
-        HAS_FLUSHER.set(false);
-    }
 }

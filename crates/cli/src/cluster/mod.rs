@@ -3,7 +3,7 @@
 mod accounts;
 mod demo;
 mod init;
-mod joining;
+mod merge;
 mod nats_server;
 mod pages;
 mod plan;

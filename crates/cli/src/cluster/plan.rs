@@ -9,7 +9,7 @@ use crosstie_node::directory::NodeKey;
 use serde_json::{Value as Json, json};
 
 use super::accounts::{Single, account, credentials, vhost_account, vhost_credentials};
-use super::joining::{REALMS, VHOSTS, name_node, put_into};
+use super::merge::{REALMS, VHOSTS, name_node, put_into};
 use super::nats_server::{Account, Cluster, Listens, Tls, User, password, text};
 
 /// The address of a server.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::answer;
 use super::expected::Expected;
 use super::request::Request;
-use super::{events, waiting};
+use super::{events, idle};
 use crate::load::{Found, Latencies, Stream, in_windows, of_all};
 use crate::process::{Driver, PATIENCE, WorkerError, say};
 use crate::subject::Endpoint;
@@ -44,7 +44,7 @@ pub(crate) fn work(order: Order) -> Result<(), WorkerError> {
             callee.serve().map(|_| ())
         }
         Order::Events(order) => events::work(&order),
-        Order::Wait(address) => waiting::work(address),
+        Order::Wait(address) => idle::work(address),
         Order::Ask {
             request,
             address,

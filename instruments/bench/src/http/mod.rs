@@ -14,11 +14,11 @@ pub(crate) mod client;
 pub(crate) mod driver;
 mod events;
 mod expected;
+mod idle;
 mod options;
 mod request;
 mod round;
 mod servers;
-mod waiting;
 
 pub use options::HttpOptions;
 

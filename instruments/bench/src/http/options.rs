@@ -7,7 +7,7 @@ use crate::frame::{AsUsual, Common, CommonOptions, Host, chosen, require, requir
 use crate::subject::names;
 
 use super::case::Case;
-use super::waiting::CLIENTS_MIN;
+use super::idle::CLIENTS_MIN;
 
 /// Start a node, and send requests to its web services on persistent connections.
 #[derive(Clone, Debug, clap::Args)]

@@ -7,7 +7,7 @@ use super::driver::{Order, ROLE};
 use super::options::HttpOptions;
 use super::request::Request;
 use super::servers::Server;
-use super::{events, waiting};
+use super::{events, idle};
 use crate::figures::Figures;
 use crate::frame::Stage;
 use crate::handshake::usage::PATIENCE;
@@ -26,7 +26,7 @@ pub(super) fn run(
     match case.kind() {
         Kind::Requests(request) => requests(options, stage, request, server),
         Kind::Events { is_longpoll } => events(options, stage, is_longpoll, server),
-        Kind::Memory => waiting::run(options, stage),
+        Kind::Memory => idle::run(options, stage),
     }
 }
 

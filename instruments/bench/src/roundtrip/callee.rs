@@ -1,7 +1,7 @@
 //! The callee: it returns its arguments.
 
 use super::leave::later;
-use super::waiting::connected;
+use super::wait::connected;
 use super::{EndOptions, RoundTripError};
 use crate::wamp::callee::{Callee, Ending};
 

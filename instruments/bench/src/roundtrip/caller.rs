@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::time::Instant;
 
 use super::leave::{Leave, later};
-use super::waiting::{Pauses, connected};
+use super::wait::{Pauses, connected};
 use super::{EndOptions, RoundTripError};
 use crate::load::{Answer, Driven, Exchange, Faults, Load, Traffic, Window, drive, monotonic_ns};
 use crate::process::WorkerError;

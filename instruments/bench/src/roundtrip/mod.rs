@@ -7,7 +7,7 @@
 mod callee;
 mod caller;
 mod leave;
-mod waiting;
+mod wait;
 
 pub use callee::callee;
 pub use caller::{CallerOptions, caller};

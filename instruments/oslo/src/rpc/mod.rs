@@ -6,12 +6,12 @@
 
 mod at_work;
 mod client;
-mod consuming;
+mod consumer;
 mod endpoint;
 mod reply_sender;
 mod sender;
 mod server;
-mod serving;
+mod service;
 
 pub use self::client::{CallError, RpcClient, SendOptions};
 pub use self::endpoint::{Endpoint, Incoming, Outcome, TestEndpoint};

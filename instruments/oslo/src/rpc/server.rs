@@ -13,8 +13,8 @@ use std::time::Duration;
 use crosstie_amqp::method::QueueDelete;
 
 use super::reply_sender::ReplySender;
-use super::serving::Serving;
-use super::{CHANNEL, Endpoint, Target, consuming};
+use super::service::Service;
+use super::{CHANNEL, Endpoint, Target, consumer};
 use crate::connection::{Connection, ConnectionError, ConnectionOptions};
 use crate::identifier::Identifiers;
 use crate::url::TransportUrl;
@@ -67,7 +67,7 @@ impl RpcServer {
     ) -> Result<Self, ServerError> {
         let mut identifiers = Identifiers::new().map_err(ServerError::Chance)?;
         let fanout_queue = format!("{}_fanout_{}", target.topic, identifiers.draw());
-        let connection = consuming::open(url, options, &target, &fanout_queue)?;
+        let connection = consumer::open(url, options, &target, &fanout_queue)?;
         Ok(Self {
             url: url.clone(),
             options: options.clone(),
@@ -87,9 +87,9 @@ impl RpcServer {
 
     /// Serves until a stop request; then stops deliveries, finishes the accepted requests, and closes in order.
     pub fn run(self, endpoint: &impl Endpoint, stop: &Stop) -> Result<(), ServerError> {
-        let open = || consuming::open(&self.url, &self.options, &self.target, &self.fanout_queue);
+        let open = || consumer::open(&self.url, &self.options, &self.target, &self.fanout_queue);
         let (at_work, at_work_seen) = channel();
-        let serving = Serving {
+        let serving = Service {
             replies: &self.replies,
             endpoint,
             target: &self.target,

@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::at_work::AtWork;
 use super::reply_sender::ReplySender;
 use super::server::{Reconnect, ServerError, Stop};
-use super::{CHANNEL, Endpoint, Incoming, Target, consuming};
+use super::{CHANNEL, Endpoint, Incoming, Target, consumer};
 use crate::connection::{Connection, ConnectionError};
 
 /// The interval at which an idle server checks for a stop request.
@@ -33,7 +33,7 @@ const REPLY_TRIED_FOR: Duration = Duration::from_secs(60);
 const REPLY_TRIED_EVERY: Duration = Duration::from_millis(250);
 
 /// The context of every request.
-pub(super) struct Serving<'a, E> {
+pub(super) struct Service<'a, E> {
     pub(super) replies: &'a ReplySender,
     pub(super) endpoint: &'a E,
     pub(super) target: &'a Target,
@@ -67,7 +67,7 @@ impl Drop for Slow<'_> {
     }
 }
 
-impl<E: Endpoint> Serving<'_, E> {
+impl<E: Endpoint> Service<'_, E> {
     /// Serves until a stop request, and then until the accepted requests are done. Returns the connection, if the
     /// broker is there.
     pub(super) fn serve<'scope>(
@@ -97,7 +97,7 @@ impl<E: Endpoint> Serving<'_, E> {
             connection = self.connect_again(reconnect);
         }
         if let Some(connection) = &mut connection {
-            consuming::cancel(connection)?;
+            consumer::cancel(connection)?;
         }
         // Unacknowledged requests return to their queue when the channel closes; the callers of running ones still get
         // progress.
