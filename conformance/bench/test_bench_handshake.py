@@ -268,8 +268,8 @@ def saying(octets: bytes) -> Callable[[socket.socket], None]:
         (saying(b"* OK IMAP"), "`* OK IMAP`"),
         (lambda stream: shake_hands(stream, b"x"), "Sec-WebSocket-Accept"),
         (lambda stream: None, "closed the connection"),
-        (mute, "no whole answer to the opening handshake came within 0.3 s"),
-        (never_closing, "no answer to a close frame came within 0.3 s"),
+        (mute, "no whole answer to the opening handshake arrived within 0.3 s"),
+        (never_closing, "no answer to a close frame arrived within 0.3 s"),
     ],
 )
 def test_a_server_of_another_protocol_is_named_at_once(handler, expected):

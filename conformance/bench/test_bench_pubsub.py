@@ -229,7 +229,10 @@ def test_a_wrong_realm_and_a_wrong_path(node):
     for arguments, said in (
         (["--wsuri", node.url, "--realm", "nowhere"], "no_such_realm"),
         (["--wsuri", f"ws://127.0.0.1:{node.port}/nowhere"], "404"),
-        (["--wsuri", f"ws://127.0.0.1:{node.port}", "--case", "uds-rawsocket-json"], "speaks"),
+        (
+            ["--wsuri", f"ws://127.0.0.1:{node.port}", "--case", "uds-rawsocket-json"],
+            "URL's transport",
+        ),
     ):
         done = pubsub(*arguments, "--seconds", 0.2)
         assert done.returncode == 2, done.stdout

@@ -147,7 +147,7 @@ def test_every_test_against_the_testee(kind, tmp_path):
     assert re.search(rf"^{name} REQUEST/RESPONSE TEST to .*: no control", done.stdout, re.M)
     assert re.search(r"^bytes  Bytes  bytes    bytes   secs\.    per sec$", done.stdout, re.M)
     assert re.search(r"^bytes  bytes   bytes    secs\.    10\^6bits/sec$", done.stdout, re.M)
-    assert "what came back from the echo counts" in done.stdout
+    assert "echoed bytes count" in done.stdout
     assert "what the server read counts" in done.stdout
 
 
@@ -172,7 +172,7 @@ def test_an_external_server(server, tmp_path):
     [
         (speak_http, ("-t", "TCP_RR"), "not an echo"),
         (speak_http, ("-t", "TCP_STREAM"), "not an echo"),
-        (speak_http, ("-t", "TCP_CRR", "-r", "4"), "`HTTP` came"),
+        (speak_http, ("-t", "TCP_CRR", "-r", "4"), "got `HTTP`"),
         (echo, ("--mode", "discard"), "no server that discards"),
         (discard, ("-t", "TCP_STREAM"), "before the server closed"),
     ],
