@@ -150,7 +150,7 @@ def test_its_management_realm_is_its_users_own(tmp_path):
     assert list(tmp_path.iterdir()) == []
     status = crosstie("status", "--assert", "stopped", cwd=tmp_path)
     assert status.returncode == 0, status.stderr
-    assert status.stdout.startswith(f"stopped\ndirectory: {tmp_path}\nnote: there is no node's ")
+    assert status.stdout.startswith(f"stopped\ndirectory: {tmp_path}\nnote: this directory is not ")
 
 
 def test_status_names_every_url(tmp_path):

@@ -277,7 +277,7 @@ def test_a_log_without_a_reader_stops_nothing(tmp_path):
         text = log.read_text()
         assert "Received SIGTERM, shutting down." in text
         assert text.rstrip().endswith("Node ended")
-        assert "standard error took none" not in text
+        assert "standard error accepted none" not in text
         numbers = [int(number) for number in re.findall(r"(?m)\] (\d+) 0000", text)]
         assert numbers == sorted(numbers)
     finally:
