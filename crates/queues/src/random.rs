@@ -1,30 +1,25 @@
 //! Random values from a seed: names that the vhost gives, tokens of direct replies, hash keys.
-//!
-//! The generator is xoshiro256++ (Blackman and Vigna), seeded through SplitMix64 as its authors ask.
 
 use std::sync::Arc;
+
+use crosstie_collections::{SplitMix, Xoshiro};
 
 /// The source of everything random in one vhost.
 #[derive(Debug)]
 pub(crate) struct Random {
-    state: [u64; 4],
+    numbers: Xoshiro,
     /// Hashes the numbers that peers see: from the generator's own numbers they could compute the next ones.
     mask: ahash::RandomState,
 }
 
 impl Random {
     pub(crate) fn new(seed: u64) -> Self {
-        let mut counter = seed;
-        let mut mixed = || {
-            counter = counter.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mut mixed = counter;
-            mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            mixed ^ (mixed >> 31)
-        };
+        let mut seeds = SplitMix(seed);
+        let numbers = Xoshiro::new(&mut seeds);
+        let [a, b, c, d] = std::array::from_fn(|_| seeds.number());
         Self {
-            state: std::array::from_fn(|_| mixed()),
-            mask: ahash::RandomState::with_seeds(mixed(), mixed(), mixed(), mixed()),
+            numbers,
+            mask: ahash::RandomState::with_seeds(a, b, c, d),
         }
     }
 
@@ -43,18 +38,6 @@ impl Random {
     }
 
     pub(crate) fn next(&mut self) -> u64 {
-        let state = &mut self.state;
-        let result = state[0]
-            .wrapping_add(state[3])
-            .rotate_left(23)
-            .wrapping_add(state[0]);
-        let shifted = state[1] << 17;
-        state[2] ^= state[0];
-        state[3] ^= state[1];
-        state[1] ^= state[2];
-        state[0] ^= state[3];
-        state[2] ^= shifted;
-        state[3] = state[3].rotate_left(45);
-        result
+        self.numbers.number()
     }
 }

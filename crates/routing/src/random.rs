@@ -1,28 +1,17 @@
 //! Random numbers from a seed: session and publication ids, hash keys, and the `random` invocation policy.
 //!
-//! The generator is xoshiro256++ (Blackman and Vigna), seeded through SplitMix64 as its authors ask. It is fast and
-//! well distributed. No secret depends on it: ids in WAMP identify, they do not authorize.
+//! No secret depends on them: ids in WAMP identify, they do not authorize.
 
+use crosstie_collections::{SplitMix, Xoshiro};
 use crosstie_wamp::{PublicationId, SessionId};
 
 /// The source of everything random in one realm.
 #[derive(Debug)]
-pub(crate) struct Random {
-    state: [u64; 4],
-}
+pub(crate) struct Random(Xoshiro);
 
 impl Random {
     pub(crate) fn new(seed: u64) -> Self {
-        let mut counter = seed;
-        Self {
-            state: std::array::from_fn(|_| {
-                counter = counter.wrapping_add(0x9e37_79b9_7f4a_7c15);
-                let mut mixed = counter;
-                mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-                mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-                mixed ^ (mixed >> 31)
-            }),
-        }
+        Self(Xoshiro::new(&mut SplitMix(seed)))
     }
 
     pub(crate) fn session_id(&mut self) -> SessionId {
@@ -53,19 +42,7 @@ impl Random {
 
     #[inline(always)]
     fn next(&mut self) -> u64 {
-        let state = &mut self.state;
-        let result = state[0]
-            .wrapping_add(state[3])
-            .rotate_left(23)
-            .wrapping_add(state[0]);
-        let shifted = state[1] << 17;
-        state[2] ^= state[0];
-        state[3] ^= state[1];
-        state[1] ^= state[2];
-        state[0] ^= state[3];
-        state[2] ^= shifted;
-        state[3] = state[3].rotate_left(45);
-        result
+        self.0.number()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Rendezvous hashing: a key belongs to the member that ranks highest by a hash of both. When a member joins or leaves,
 //! only its own keys change owners.
 
+use crosstie_collections::SplitMix;
 use crosstie_wamp::{CallOptions, MatchPolicy, Runmode};
 
 use crate::fault::{Fault, error};
@@ -38,12 +39,8 @@ pub(crate) fn shared_id(
 /// A client that knows the hash can choose URIs with colliding ids: a longer search would delay every session.
 const ID_ATTEMPTS_MAX: u64 = 8;
 
-/// The last steps of SplitMix64 (Steele, Lea and Flood): every bit of the number changes every other one.
 fn mix(number: u64) -> u64 {
-    let mut mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
+    SplitMix(number).number()
 }
 
 /// The resource that selects a call's shard.

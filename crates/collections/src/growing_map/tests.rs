@@ -6,23 +6,20 @@ use rustc_hash::FxBuildHasher;
 
 use super::split::BITS_MAX;
 use super::*;
+use crate::SplitMix;
 
-/// Numbers from a seed (splitmix64).
-struct Random(u64);
+/// Numbers from a seed.
+struct Random(SplitMix);
 
 impl Random {
     fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((mixed ^ (mixed >> 31)) % bound as u64) as usize
+        (self.0.number() % bound as u64) as usize
     }
 }
 
 /// Does the same to it and to the standard library's map, as a seed says.
 fn check<S: BuildHasher>(mut map: GrowingMap<u64, u64, S>, steps: u64, keys: usize) {
-    let (mut model, mut random) = (HashMap::new(), Random(7));
+    let (mut model, mut random) = (HashMap::new(), Random(SplitMix(7)));
     for step in 0..steps {
         let key = random.below(keys) as u64;
         // It grows for a quarter of the steps, then shrinks, and does both again.

@@ -41,7 +41,7 @@ fn fields(numbers: &mut Numbers, fields_max: u64) -> TableBuf {
 
 #[test]
 fn random_headers_match_as_each_pattern_alone() {
-    let mut numbers = Numbers(11);
+    let mut numbers = Numbers::new(11);
     let mut world = World::new(&VhostLimits {
         exchange_steps_max: usize::MAX / 4,
         ..VhostLimits::default()

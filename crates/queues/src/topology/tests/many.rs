@@ -3,22 +3,23 @@
 use crosstie_amqp::method::ExchangeDeclare;
 use crosstie_amqp::{Table, TableBuf, Value};
 use crosstie_auth::Permissions;
+use crosstie_collections::SplitMix;
 
 use super::super::{BindingRequest, Caller, Topology};
 use crate::keys::OfQueue;
 use crate::slab::Slab;
 use crate::{Fault, Journal, QueueKey, VhostLimits};
 
-/// Numbers from a seed, as long as they are asked for (splitmix64).
-pub(super) struct Numbers(pub(super) u64);
+/// Numbers from a seed.
+pub(super) struct Numbers(SplitMix);
 
 impl Numbers {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(SplitMix(seed))
+    }
+
     pub(super) fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % bound
+        self.0.number() % bound
     }
 
     pub(super) fn words(&mut self, words: &[&str], words_max: u64) -> String {
@@ -187,7 +188,7 @@ pub(super) fn caller(permissions: &Permissions) -> Caller<'_> {
 
 #[test]
 fn random_patterns_match_like_a_plain_search() {
-    let mut numbers = Numbers(5);
+    let mut numbers = Numbers::new(5);
     let mut world = World::new(&limits());
     let mut bound: Vec<(String, String, QueueKey)> = Vec::new();
     for round in 0..4_000 {

@@ -8,6 +8,7 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
+use crosstie_collections::mix;
 use crosstie_wamp::{
     Disclosed, Message, PublicationId, PublishOptions, Serializer, SessionId, Value,
 };
@@ -287,9 +288,5 @@ pub(super) fn mixed(event: &Event) -> u64 {
     if !event.is_shared {
         return 0;
     }
-    // The finalizer of SplitMix64.
-    let mut mixed = event.publication.0 ^ event.number.rotate_left(32);
-    mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ mixed >> 31
+    mix(event.publication.0 ^ event.number.rotate_left(32))
 }
