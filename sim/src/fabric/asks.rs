@@ -4,7 +4,7 @@
 //! realm with the sessions of all nodes would.
 
 mod answers;
-mod watching;
+mod view;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ use super::engine::NodeIndex;
 use super::node::Heard;
 use super::play::{Play, Present};
 use crate::Name;
-use watching::View;
+use view::View;
 
 const TOPICS: [(MatchPolicy, &str); 4] = [
     (MatchPolicy::Exact, "a.b"),

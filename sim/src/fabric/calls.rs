@@ -1,7 +1,7 @@
 //! One run of calls over several nodes: sessions register, call, answer and cancel, and each result is checked.
 
 mod checks;
-mod judging;
+mod received;
 
 use std::collections::{BTreeMap, BTreeSet};
 

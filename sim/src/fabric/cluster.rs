@@ -7,7 +7,7 @@ use crosstie_routing::{ClientFeatures, SessionKey, Time};
 use crosstie_wamp::{Message, RequestId};
 
 use super::engine::{NodeIndex, Servers};
-use super::granting::Bucket;
+use super::grants::Bucket;
 use super::node::{Kind, Node};
 use crate::{Chance, Name};
 

@@ -9,7 +9,7 @@ mod asks;
 mod calls;
 mod cluster;
 mod engine;
-mod granting;
+mod grants;
 mod keeps;
 mod node;
 mod play;

@@ -8,7 +8,7 @@
 mod checks;
 mod log;
 mod node;
-mod recovering;
+mod recovery;
 mod run;
 
 pub use run::LedgerRun;

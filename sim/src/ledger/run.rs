@@ -229,7 +229,7 @@ impl LedgerRun {
         let name = self.seed + 1 + self.incarnation;
         self.incarnation += 1;
         let node = &mut self.nodes[place];
-        super::recovering::begin(node, now, &self.log, (name, is_whole))?;
+        super::recovery::begin(node, now, &self.log, (name, is_whole))?;
         self.drain(place)
     }
 

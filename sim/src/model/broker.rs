@@ -6,7 +6,7 @@ use crosstie_wamp::{
     Value,
 };
 
-use super::matching::matches;
+use super::patterns::matches;
 use super::{Entry, Member, Model};
 use crate::sent::trustlevel;
 use crate::{Kind, Name, Sent};

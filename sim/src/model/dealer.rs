@@ -4,10 +4,10 @@ use crosstie_routing::{Action, ClientFeature, Refused, error};
 use crosstie_wamp::{CallOptions, CancelMode, InvocationPolicy, MatchPolicy, RegisterOptions};
 
 use super::broker::of_trustlevel;
-use super::judging::ASKED;
+use super::decisions::ASKED;
 use super::open_call::Call;
 use super::queue::NewCall;
-use super::rerouting::keep;
+use super::reroute::keep;
 use super::{Entry, Model};
 use crate::sent::trustlevel;
 use crate::{Kind, Name, Sent};

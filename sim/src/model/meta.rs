@@ -3,7 +3,7 @@
 use crosstie_routing::{ClientFeature, Refused, error};
 use crosstie_wamp::{CallOptions, Dict, ID_MAX, MatchPolicy, Value};
 
-use super::matching::matches;
+use super::patterns::matches;
 use super::{Entry, Member, Model};
 use crate::ask::json;
 use crate::{About, Ask, Kind, Name, Sent, Whom};

@@ -4,30 +4,30 @@
 //! its subscription, a callee must be one of those asked.
 
 mod broker;
-mod choosing;
+mod call_queue;
+mod choice;
 mod dealer;
+mod decisions;
 mod definition;
-mod judging;
-mod matching;
 mod meta;
 mod open_call;
+mod patterns;
 mod queue;
 mod reflection;
-mod rerouting;
+mod reroute;
 mod retained;
-mod sharding;
+mod shards;
 mod testaments;
-mod waiting;
 
 use crosstie_routing::{ClientFeatures, RealmConfig, Refused, RequestIdCheck};
 use crosstie_wamp::{ID_MAX, InvocationPolicy, MatchPolicy, PublishOptions};
 
+use self::decisions::{ASKED, Decisions};
 use self::definition::Definition;
-use self::judging::{ASKED, Decisions};
 use self::open_call::Call;
 use self::queue::{Queue, Waiting};
 use self::retained::RetainedEvent;
-use self::sharding::Placement;
+use self::shards::Placement;
 use crate::{Defined, Kind, Name, Operation, Refusing, Request, Sent};
 
 /// A realm, for the eye.

@@ -7,7 +7,7 @@ use crosstie_wamp::{MatchPolicy, PublishOptions, Receivers};
 
 use super::Model;
 use super::broker::admits;
-use super::matching::matches;
+use super::patterns::matches;
 use crate::sent::trustlevel;
 use crate::{Name, Sent};
 

@@ -13,7 +13,7 @@ mod channel;
 mod charges;
 mod connection;
 mod hold;
-mod sending;
+mod outgoing;
 mod unacked;
 
 pub use self::connection::Client;
@@ -22,7 +22,7 @@ pub(crate) use self::channel::{Channel, ChannelTimer, ReplyConsumer};
 #[cfg(test)]
 pub(crate) use self::charges::{CHANNEL_BYTES, consumer_bytes};
 pub(crate) use self::connection::Connection;
-pub(crate) use self::sending::Sending;
+pub(crate) use self::outgoing::Outgoing;
 pub(crate) use self::unacked::{Delivery, Unacked};
 
 use std::collections::VecDeque;
@@ -182,12 +182,12 @@ impl<H> Channels<H> {
         &self,
         key: ChannelKey,
         method: impl Into<Method<'m>>,
-        sending: &Sending<'_>,
+        outgoing: &Outgoing<'_>,
         out: &mut dyn Outbox<H>,
     ) -> Result<(), Refused> {
         let (handle, number) = self.address(key).ok_or(Refused::Gone)?;
         let method = method.into();
-        out.send_owed(handle, number, &method, sending.properties, sending.body)
+        out.send_owed(handle, number, &method, outgoing.properties, outgoing.body)
     }
 
     /// Delivers a message to a consumer of a channel; returns its delivery tag. A connection that refuses it is sent
@@ -198,7 +198,7 @@ impl<H> Channels<H> {
         key: ChannelKey,
         consumer_tag: &str,
         needs_ack: bool,
-        sending: &Sending<'_>,
+        outgoing: &Outgoing<'_>,
         out: &mut dyn Outbox<H>,
     ) -> Result<u64, Refused> {
         let channel = self.channels.find_mut(key).ok_or(Refused::Gone)?;
@@ -207,16 +207,16 @@ impl<H> Channels<H> {
         let method = BasicDeliver {
             consumer_tag,
             delivery_tag: channel.last_tag + 1,
-            redelivered: sending.is_redelivered,
-            exchange: sending.exchange,
-            routing_key: sending.routing_key,
+            redelivered: outgoing.is_redelivered,
+            exchange: outgoing.exchange,
+            routing_key: outgoing.routing_key,
         };
         let sent = out.send_content(
             &connection.handle,
             channel.number,
             &method.into(),
-            sending.properties,
-            sending.body,
+            outgoing.properties,
+            outgoing.body,
         );
         if let Err(refused) = sent {
             connection.is_full = true;

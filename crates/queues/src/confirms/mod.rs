@@ -247,7 +247,7 @@ impl Confirms {
     }
 }
 
-/// Sending confirms.
+/// Confirms that are sent.
 impl Confirms {
     /// Sends all channels their confirms, several publications in one.
     #[inline]

@@ -2,7 +2,7 @@
 
 use super::Consumers;
 use super::consumer::Turn;
-use crate::channels::{Channels, Sending};
+use crate::channels::{Channels, Outgoing};
 use crate::keys::{ConsumerKey, GroupKey};
 use crate::steps::Steps;
 use crate::{ChannelKey, Outbox, QueueKey, Refused};
@@ -93,14 +93,14 @@ impl Consumers {
     pub(crate) fn send<H>(
         &mut self,
         next: Next,
-        sending: &Sending<'_>,
+        outgoing: &Outgoing<'_>,
         channels: &mut Channels<H>,
         out: &mut dyn Outbox<H>,
     ) -> Result<Sent, Refused> {
         let consumer = self.consumers.find_mut(next.consumer);
         let consumer = consumer.ok_or(Refused::Gone)?;
         let needs_ack = !consumer.no_ack;
-        let tag = channels.deliver(consumer.channel, &consumer.tag, needs_ack, sending, out)?;
+        let tag = channels.deliver(consumer.channel, &consumer.tag, needs_ack, outgoing, out)?;
         consumer.unacked += usize::from(needs_ack);
         let channel = consumer.channel;
         if !next.is_alone {

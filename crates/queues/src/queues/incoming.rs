@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crosstie_amqp::Properties;
 
-use crate::channels::Sending;
+use crate::channels::Outgoing;
 use crate::{MessageContent, Position};
 
 /// A message whose bytes are copied when the first queue keeps it.
@@ -36,8 +36,8 @@ pub(crate) enum Enqueued {
 }
 
 impl<'a> Incoming<'a> {
-    pub(crate) fn sending(&self) -> Sending<'a> {
-        Sending {
+    pub(crate) fn outgoing(&self) -> Outgoing<'a> {
+        Outgoing {
             exchange: self.exchange,
             routing_key: self.routing_key,
             properties: self.properties,

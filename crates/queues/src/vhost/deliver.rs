@@ -1,7 +1,7 @@
 //! Delivery from a queue to the consumer whose turn it is.
 
 use super::Vhost;
-use crate::channels::{Channels, Delivery, Sending};
+use crate::channels::{Channels, Delivery, Outgoing};
 use crate::consumers::{Consumers, Next, Sent};
 use crate::ledger::Ledger;
 use crate::queues::Entry;
@@ -56,13 +56,13 @@ impl<H> Vhost<H> {
         out: &mut dyn Outbox<H>,
     ) -> Result<Sent, Refused> {
         let rooms = (&mut self.consumers, &mut self.channels, &mut self.ledger);
-        let sending = Sending::of(entry);
+        let outgoing = Outgoing::of(entry);
         if is_quorum && entry.deliveries > 0 {
             let mut counted = Vec::new();
-            let sending = sending.with_delivery_count(entry.deliveries, &mut counted);
-            return send(next, &sending, rooms, out);
+            let outgoing = outgoing.with_delivery_count(entry.deliveries, &mut counted);
+            return send(next, &outgoing, rooms, out);
         }
-        send(next, &sending, rooms, out)
+        send(next, &outgoing, rooms, out)
     }
 
     /// The consumer whose turn it is.
@@ -175,12 +175,12 @@ impl<H> Vhost<H> {
 #[inline]
 pub(super) fn send<H>(
     next: Next,
-    sending: &Sending<'_>,
+    outgoing: &Outgoing<'_>,
     (consumers, channels, ledger): (&mut Consumers, &mut Channels<H>, &mut Ledger),
     out: &mut dyn Outbox<H>,
 ) -> Result<Sent, Refused> {
-    let sent = consumers.send(next, sending, channels, out)?;
+    let sent = consumers.send(next, outgoing, channels, out)?;
     ledger.counts.delivered += 1;
-    ledger.steps.spend_on_body(sending.body.len());
+    ledger.steps.spend_on_body(outgoing.body.len());
     Ok(sent)
 }

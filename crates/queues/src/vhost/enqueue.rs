@@ -38,8 +38,14 @@ impl<H> Vhost<H> {
             && sent.is_none()
             && let Some(next) = consumers.next(key, channels, &mut self.ledger.steps)
         {
-            let sending = incoming.sending();
-            sent = send(next, &sending, (consumers, channels, &mut self.ledger), out).ok();
+            let outgoing = incoming.outgoing();
+            sent = send(
+                next,
+                &outgoing,
+                (consumers, channels, &mut self.ledger),
+                out,
+            )
+            .ok();
         }
         if sent.is_some_and(|sent| !sent.needs_ack) {
             return Enqueued::Taken;

@@ -5,7 +5,7 @@ use crosstie_amqp::method::{BasicGet, BasicGetEmpty, BasicGetOk};
 
 use super::Vhost;
 use super::methods::Context;
-use crate::channels::{Delivery, Sending};
+use crate::channels::{Delivery, Outgoing};
 use crate::queues::Entry;
 use crate::topology::Resource;
 use crate::{ChannelKey, Fault, Outbox, QueueKey, Refused, Time};
@@ -74,19 +74,19 @@ impl<H> Vhost<H> {
         out: &mut dyn Outbox<H>,
     ) -> Result<u64, Refused> {
         let mut counted = Vec::new();
-        let mut sending = Sending::of(entry);
+        let mut outgoing = Outgoing::of(entry);
         if is_quorum {
-            sending = sending.with_delivery_count(entry.deliveries, &mut counted);
+            outgoing = outgoing.with_delivery_count(entry.deliveries, &mut counted);
         }
         let channel = self.channels.find(key).ok_or(Refused::Gone)?;
         let ok = BasicGetOk {
             delivery_tag: channel.last_tag + 1,
-            redelivered: sending.is_redelivered,
-            exchange: sending.exchange,
-            routing_key: sending.routing_key,
+            redelivered: outgoing.is_redelivered,
+            exchange: outgoing.exchange,
+            routing_key: outgoing.routing_key,
             message_count: self.queues.ready_count(queue) as u32,
         };
-        self.channels.send_owed(key, ok, &sending, out)?;
+        self.channels.send_owed(key, ok, &outgoing, out)?;
         self.ledger.counts.delivered += 1;
         self.channels.take_tag(key).ok_or(Refused::Gone)
     }

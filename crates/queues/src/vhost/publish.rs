@@ -8,7 +8,7 @@ use crosstie_amqp::{Arguments, Changes, Properties, ReplyCode};
 use super::Vhost;
 use super::facets::{Facets, owned, without_blind_copies};
 use super::replies::Replied;
-use crate::channels::Sending;
+use crate::channels::Outgoing;
 use crate::queues::{Enqueued, Incoming};
 use crate::topology::{Caller, ExchangeKey};
 use crate::transactions::Publication;
@@ -221,13 +221,13 @@ impl<H> Vhost<H> {
             }
         }
         if targets.is_empty() {
-            let sending = incoming.sending();
-            let replied = self.reply(&sending, out);
+            let outgoing = incoming.outgoing();
+            let replied = self.reply(&outgoing, out);
             if replied != Replied::Sent {
                 self.ledger.counts.unroutable += 1;
                 // Without `mandatory` the confirm is the publisher's only notice, so that a lost reply is refused.
                 distributed.is_rejected = match publish.mandatory {
-                    true => !self.return_message(key, &sending, out),
+                    true => !self.return_message(key, &outgoing, out),
                     false => replied == Replied::Lost,
                 };
             }
@@ -239,16 +239,16 @@ impl<H> Vhost<H> {
     fn return_message(
         &mut self,
         key: ChannelKey,
-        sending: &Sending<'_>,
+        outgoing: &Outgoing<'_>,
         out: &mut dyn Outbox<H>,
     ) -> bool {
         let method = BasicReturn {
             reply_code: ReplyCode::NoRoute.code(),
             reply_text: ReplyCode::NoRoute.name(),
-            exchange: sending.exchange,
-            routing_key: sending.routing_key,
+            exchange: outgoing.exchange,
+            routing_key: outgoing.routing_key,
         };
-        let returned = self.channels.send_owed(key, method, sending, out);
+        let returned = self.channels.send_owed(key, method, outgoing, out);
         self.ledger.counts.returned += u64::from(returned.is_ok());
         returned.is_ok()
     }

@@ -7,7 +7,7 @@ use crosstie_amqp::method::{BasicConsume, BasicConsumeOk, BasicDeliver};
 
 use super::Vhost;
 use super::methods::Context;
-use crate::channels::{ReplyConsumer, Sending};
+use crate::channels::{Outgoing, ReplyConsumer};
 use crate::topology::Resource;
 use crate::{ChannelKey, Fault, Outbox, Refused};
 
@@ -79,11 +79,11 @@ impl<H> Vhost<H> {
     }
 
     /// Sends a message that was published to a reply address.
-    pub(super) fn reply(&mut self, sending: &Sending<'_>, out: &mut dyn Outbox<H>) -> Replied {
-        if !sending.exchange.is_empty() || !sending.routing_key.starts_with(REPLY_QUEUE) {
+    pub(super) fn reply(&mut self, outgoing: &Outgoing<'_>, out: &mut dyn Outbox<H>) -> Replied {
+        if !outgoing.exchange.is_empty() || !outgoing.routing_key.starts_with(REPLY_QUEUE) {
             return Replied::ToNobody;
         }
-        let Some(key) = self.reply_channel(sending.routing_key) else {
+        let Some(key) = self.reply_channel(outgoing.routing_key) else {
             return Replied::ToNobody;
         };
         let Some(channel) = self.channels.find(key) else {
@@ -97,10 +97,10 @@ impl<H> Vhost<H> {
             // It needs no acknowledgement, and uses up no tag.
             delivery_tag: channel.last_tag + 1,
             redelivered: false,
-            exchange: sending.exchange,
-            routing_key: sending.routing_key,
+            exchange: outgoing.exchange,
+            routing_key: outgoing.routing_key,
         };
-        match self.channels.send_owed(key, method, sending, out) {
+        match self.channels.send_owed(key, method, outgoing, out) {
             Ok(()) => {
                 self.ledger.counts.delivered += 1;
                 Replied::Sent

@@ -12,7 +12,7 @@ use crosstie_routing::{
     Acknowledgement, Recall, Recalled, Recorded, RetainedEvent, SessionKey, Unrecorded,
 };
 
-use super::recalling::Recalling;
+use super::recall::RecallTurns;
 use super::retained::Changes;
 use super::store::{Committed, EventStore};
 use crate::StoreError;
@@ -89,7 +89,7 @@ struct Work {
     events: Vec<(usize, Recorded)>,
     retained: Changes,
     acknowledgements: Vec<Acknowledgement>,
-    recalls: VecDeque<Recalling>,
+    recalls: VecDeque<RecallTurns>,
     failed: Option<Instant>,
     has_more: bool,
     tidied: Option<Instant>,
@@ -315,7 +315,7 @@ impl Shared {
         state.retained_bytes = work.retained.bytes();
         work.acknowledgements.append(&mut state.acknowledgements);
         let recalls = state.recalls.drain(..);
-        work.recalls.extend(recalls.map(Recalling::new));
+        work.recalls.extend(recalls.map(RecallTurns::new));
         state.is_stopping
     }
 

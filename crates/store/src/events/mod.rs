@@ -15,7 +15,7 @@
 
 mod chunk;
 mod keeper;
-mod recalling;
+mod recall;
 mod retained;
 mod store;
 

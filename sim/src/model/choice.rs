@@ -3,7 +3,7 @@
 use crosstie_routing::{ClientFeature, Refused, error};
 use crosstie_wamp::{InvocationPolicy, MatchPolicy};
 
-use super::matching::{matches, wildcard_rank};
+use super::patterns::{matches, wildcard_rank};
 use super::queue::NewCall;
 use super::{Entry, Model};
 use crate::Name;

@@ -10,7 +10,7 @@ use super::store::{EventStore, Log, count};
 use crate::error::{StoreError, StoreErrorKind};
 
 /// A question and how far it has come.
-pub(super) struct Recalling {
+pub(super) struct RecallTurns {
     recall: Recall,
     stage: Stage,
 }
@@ -36,7 +36,7 @@ struct Head {
     times: Range<u64>,
 }
 
-impl Recalling {
+impl RecallTurns {
     pub(super) fn new(recall: Recall) -> Self {
         let stage = Stage::New;
         Self { recall, stage }

@@ -3,7 +3,7 @@
 use crosstie_routing::{CallTimeoutUnit, error};
 use crosstie_wamp::MatchPolicy;
 
-use super::matching::{matches, wildcard_rank};
+use super::patterns::{matches, wildcard_rank};
 use super::queue::{NewCall, Queue, Waiting};
 use super::{Entry, Model};
 use crate::Name;

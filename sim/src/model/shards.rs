@@ -6,7 +6,7 @@
 use crosstie_routing::error;
 use crosstie_wamp::{CallOptions, InvocationPolicy, PublishOptions, Runmode, SubscribeOptions};
 
-use super::matching::matches;
+use super::patterns::matches;
 use super::queue::NewCall;
 use super::{Entry, Model};
 use crate::{Name, Sent};

@@ -3,7 +3,7 @@
 use crosstie_routing::{ClientFeature, ClientFeatures, error};
 
 use super::queue::NewCall;
-use super::sharding::is_for_one_shard;
+use super::shards::is_for_one_shard;
 use super::{Entry, Model};
 use crate::Name;
 use crate::operation::callee_error;

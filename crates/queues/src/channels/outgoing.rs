@@ -6,7 +6,7 @@ use crate::queues::Entry;
 
 /// The parts of a message to be written, borrowed from its queue or its publisher.
 #[derive(Clone, Copy)]
-pub(crate) struct Sending<'a> {
+pub(crate) struct Outgoing<'a> {
     pub(crate) exchange: &'a str,
     pub(crate) routing_key: &'a str,
     pub(crate) properties: Properties<'a>,
@@ -14,7 +14,7 @@ pub(crate) struct Sending<'a> {
     pub(crate) is_redelivered: bool,
 }
 
-impl<'a> Sending<'a> {
+impl<'a> Outgoing<'a> {
     pub(crate) fn of(entry: &'a Entry) -> Self {
         let (exchange, routing_key, properties, body) = entry.content.parts();
         Self {

@@ -4,7 +4,7 @@ use crosstie_routing::{Action, Disclose, DiscloseMe, Permission, Role, RoleMatch
 use crosstie_wamp::MatchPolicy;
 
 use super::Model;
-use super::judging::Asker;
+use super::decisions::Asker;
 use crate::Name;
 
 /// Whether a pattern matches a URI (or, for permissions, another pattern).
