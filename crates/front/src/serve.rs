@@ -10,9 +10,9 @@ use crosstie_transport::{
 use parking_lot::Mutex;
 
 use crate::admission::{Admitted, Excess};
-use crate::binding::accept;
 use crate::counters::{Counter, counters};
 use crate::listen::Listening;
+use crate::sockets::accept;
 
 /// The destination of a listener's connections.
 pub trait Endpoint: Send + Sync {

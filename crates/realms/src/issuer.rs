@@ -10,7 +10,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use crosstie_auth::wamp::jwt::{Jwks, KeysUrl};
-use crosstie_front::outgoing::Outgoing;
+use crosstie_front::http_client::Outgoing;
 use hyper::header::{AGE, CACHE_CONTROL, HeaderMap};
 use parking_lot::Mutex;
 use tokio::sync::Notify;

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use crosstie_config as model;
-use crosstie_front::binding;
 use crosstie_front::listen::{Listening, Terms};
 use crosstie_front::serve;
+use crosstie_front::sockets;
 use crosstie_front::tls_files::tls_of;
 use crosstie_realms::entrance::Entrance;
 use crosstie_site::pages::Pages;
@@ -55,7 +55,7 @@ pub fn start_admin(
     let kept = Arc::clone(&listening);
     let entrance = Entrance::of_http(&state.realms, kept, &admin.allowed_hosts, site);
     let stall_max = state.bounds.limits.stall_max;
-    let bind = || binding::bind(&admin.endpoint, true, None, directory, stall_max);
+    let bind = || sockets::bind(&admin.endpoint, true, None, directory, stall_max);
     let listener = first.workers.enter_first(bind).map_err(io)?;
     let urls = urls::of_pages(&admin.endpoint, &listener, directory);
     let workers = Arc::clone(&first.workers);

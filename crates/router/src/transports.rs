@@ -7,9 +7,9 @@ use std::time::{Duration, SystemTime};
 use crosstie_broker::AmqpEndpoint;
 use crosstie_broker::splice::Cluster;
 use crosstie_config::{self as model, TesteeKind, TransportKind};
-use crosstie_front::binding;
 use crosstie_front::listen::{Listening, Terms};
 use crosstie_front::serve::{self, Endpoint};
+use crosstie_front::sockets;
 use crosstie_front::tls_files::tls_of;
 use crosstie_realms::endpoints::Endpoints;
 use crosstie_realms::entrance::Entrance;
@@ -228,7 +228,7 @@ impl Router {
         let directory = &self.options.directory;
         let bind = |nodelay| {
             let bind = || {
-                binding::bind(
+                sockets::bind(
                     &transport.endpoint,
                     nodelay,
                     mode,
@@ -405,7 +405,7 @@ async fn serve_testee(
 ) {
     let mut connections = JoinSet::new();
     loop {
-        let socket = binding::accept(&listener, &workers).await;
+        let socket = sockets::accept(&listener, &workers).await;
         while connections.try_join_next().is_some() {}
         if let Some(admitted) = testee.admit(&state.bounds, &socket) {
             workers.spawn_in(&mut connections, admitted.serve(socket));

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use crosstie_config::{self as model, TesteeKind, TransportKind};
-use crosstie_front::binding::unix_path;
+use crosstie_front::sockets::unix_path;
 use crosstie_transport::Listener;
 
 fn is_secure(endpoint: &model::Endpoint) -> bool {

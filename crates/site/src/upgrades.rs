@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crosstie_front::outgoing::connector;
+use crosstie_front::http_client::connector;
 use crosstie_realms::probes::WEBSOCKET_STATUS;
 use crosstie_transport::{Connection, ConnectionStream};
 use crosstie_web::forward::remove_hop_by_hop;

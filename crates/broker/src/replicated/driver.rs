@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crosstie_front::outgoing::Outgoing;
+use crosstie_front::http_client::Outgoing;
 use crosstie_jetstream::{Connection, Failed, Server, Speaking, Stream, Subscription};
 use crosstie_ledger::{Config, Ledger, Role as LedgerRole, Status};
 use crosstie_nats::escaped;

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use crosstie_front::outgoing::Outgoing;
+use crosstie_front::http_client::Outgoing;
 use serde_json::Value as Json;
 use tokio::task::JoinSet;
 

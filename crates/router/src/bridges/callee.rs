@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use crosstie_front::outgoing::Answered;
+use crosstie_front::http_client::Answered;
 use crosstie_realms::resident::{Invocation, Kept, Registration};
 use crosstie_site::request_counts::Outcome;
 use crosstie_wamp::codec::{self, Limits};

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use crosstie_config::{OutgoingBridge, OutgoingKind};
-use crosstie_front::outgoing::{Answered, Outgoing, Unanswered};
+use crosstie_front::http_client::{Answered, Outgoing, Unanswered};
 use crosstie_realms::resident::{Manner, Place, Rooms};
 use crosstie_routing::Identity;
 use crosstie_site::request_counts::{Counted, Outcome, RequestCounts};

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
 
-use super::incoming::{Frames, Incoming};
+use super::deliveries::{Frames, Incoming};
 use crate::registry::Registry;
 
 /// The only channel.

@@ -16,7 +16,7 @@ use crosstie_routing::error::AUTHORIZATION_FAILED;
 use crosstie_wamp::PublishOptions;
 
 use super::bond::Bond;
-use super::incoming::Delivery;
+use super::deliveries::Delivery;
 use super::properties;
 use super::setting::{Deliveries, Setting, hops_of_headers, hops_option, identifier, payload};
 use crate::joint_counts::Count;

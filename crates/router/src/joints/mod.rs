@@ -11,8 +11,8 @@
 //! ends is lost: unfinished messages are then back in their queues, and callers that wait for an answer get an error.
 
 mod bond;
+mod deliveries;
 mod exchange;
-mod incoming;
 mod procedure;
 mod properties;
 mod setting;

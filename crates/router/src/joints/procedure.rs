@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
 use super::bond::{Bond, Publication};
-use super::incoming::Incoming;
+use super::deliveries::Incoming;
 use super::setting::{
     SERIALIZER, Setting, hops_header, hops_of_options, identifier, payload, said,
 };

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use crosstie_amqp::{Array, Table, Value as Field};
 use serde_json::{Map, Value};
 
-use super::incoming::Delivery;
+use super::deliveries::Delivery;
 
 /// The properties of a delivery, with AMQP's names; absent ones are omitted.
 pub(super) fn of(delivery: &Delivery) -> Value {

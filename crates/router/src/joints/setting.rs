@@ -13,7 +13,7 @@ use crosstie_wamp::{Dict, Payload, Serializer, Value};
 use tokio::runtime::Handle;
 
 use super::bond::Bond;
-use super::incoming::{Delivery, Incoming};
+use super::deliveries::{Delivery, Incoming};
 use crate::joint_counts::{Count, JointCounts};
 use crate::joint_state::JointState;
 use crate::registry::Registry;

@@ -18,7 +18,7 @@ use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::bond::{Bond, Publication};
-use super::incoming::Delivery;
+use super::deliveries::Delivery;
 use super::properties;
 use super::setting::{
     Deliveries, SERIALIZER, Setting, expiring, hops_header, hops_of_headers, hops_option,

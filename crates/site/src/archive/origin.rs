@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use crosstie_config::WebArchive;
-use crosstie_front::outgoing::Outgoing;
+use crosstie_front::http_client::Outgoing;
 use ring::digest::{Context, SHA256};
 use tokio::runtime::Handle;
 
