@@ -90,7 +90,7 @@ impl Broker {
         replication::check_released(&amqp, directory)?;
         let (store, restored) = open_store(&amqp, directory)?;
         let held = replication::held(&restored);
-        let clock = Clock::new();
+        let clock = Clock::begin();
         let now = clock.time(Instant::now());
         let mut vhosts = restore_vhosts(&amqp, now, restored);
         skipped.extend(import::define(&definitions, now, &mut vhosts));

@@ -99,7 +99,7 @@ impl Replicated {
             replicated: Arc::clone(self),
             limits: amqp.limits.clone(),
             definitions: Arc::clone(definitions),
-            clock: Clock::new(),
+            clock: Clock::begin(),
             keeper: workers.keeper_handle(),
             serving: workers.serving_handle(),
             broker: Arc::clone(broker),

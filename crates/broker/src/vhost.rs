@@ -65,7 +65,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    pub fn new() -> Self {
+    pub fn begin() -> Self {
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let start_ms = since.map_or(0, |since| since.as_millis() as u64);
         Self {

@@ -16,7 +16,7 @@ pub struct Bound {
 }
 
 impl Bound {
-    pub const fn new() -> Self {
+    pub const fn usual() -> Self {
         Self::of(LINES_PER_SECOND_MAX)
     }
 
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn lines_per_second_are_limited() {
-        let bound = Bound::new();
+        let bound = Bound::usual();
         for (now_s, lines, expected, suppressed) in [(1, 50, 20, 0), (2, 5, 5, 30), (9, 21, 20, 0)]
         {
             let counted: Vec<_> = (0..lines).map(|_| bound.count(now_s)).collect();

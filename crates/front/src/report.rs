@@ -10,9 +10,9 @@ use crate::cause::{Cause, Facts};
 use crate::counters::{Counter, counters};
 
 /// Lines about faults and refusals, which operators look for.
-pub static FAULTS: Bound = Bound::new();
+pub static FAULTS: Bound = Bound::usual();
 /// Lines about clients that connect and disconnect, of which there are many.
-static COMINGS: Bound = Bound::new();
+static COMINGS: Bound = Bound::usual();
 /// Lines about connections that could not be accepted, which are all alike.
 static ACCEPTS: Bound = Bound::of(1);
 

@@ -36,7 +36,7 @@ pub struct Messages {
 }
 
 impl RealmMessages {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             places: Box::new([const { Messages::new() }; PLACES]),
         }
@@ -54,7 +54,7 @@ impl RealmMessages {
 }
 
 impl Messages {
-    pub const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self {
             received: [const { AtomicU64::new(0) }; CODES],
             sent: [const { AtomicU64::new(0) }; CODES],

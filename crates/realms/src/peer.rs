@@ -125,7 +125,7 @@ pub enum Frame {
 }
 
 impl Frame {
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         match self {
             Self::Whole(bytes) => bytes.len(),
             Self::Around { head, payload, .. } => head.len() + payload.as_payload().len(),

@@ -13,9 +13,9 @@ use crate::hourly_lines::HourlyLines;
 use crate::outbox::Denied;
 use crate::peer::Peer;
 
-static SESSIONS: Bound = Bound::new();
+static SESSIONS: Bound = Bound::usual();
 /// Lines about denied requests.
-static DENIALS: Bound = Bound::new();
+static DENIALS: Bound = Bound::usual();
 
 /// Writes the lines about one realm.
 pub(crate) struct RealmLog {

@@ -104,7 +104,7 @@ impl Node {
         let vhost = Arc::new(SharedVhost::new(
             name,
             Vhost::new(config, 1),
-            Clock::new(),
+            Clock::begin(),
             Arc::clone(&self.broker().shared),
             self.rig.router.workers.serving_handle(),
             Keeper::Local,

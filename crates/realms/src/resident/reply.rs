@@ -46,7 +46,7 @@ impl Kept {
         }
     }
 
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.args.len() + self.kwargs.len()
     }
 }
