@@ -204,8 +204,8 @@ def test_places_that_are_cited_are_places_of_the_specification():
     places = [line.rsplit("(", 1)[1].rstrip(")") for line in listed.splitlines() if line[0] != " "]
     own = sorted(place for place in places if place.startswith("docs/"))
     assert own == [
-        "docs/calls.md#whose-turn-it-is",
-        "docs/calls.md#whose-turn-it-is",
+        "docs/calls.md#selection-of-the-callee",
+        "docs/calls.md#selection-of-the-callee",
         "docs/events.md#acknowledged-delivery",
         "docs/rlinks.md#forward_for",
     ]
