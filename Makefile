@@ -56,13 +56,15 @@ bench: needs
 	$(CARGO) build --release -p crosstie -p crosstie-lab
 	@PATH="$$PATH:$(abspath $(TARGET))/nats-server" exec $(TARGET)/release/crosstie bench $(or $(strip $(ARGS)),--help)
 
-# Builds the guide with mdBook, which CONTRIBUTING.md names the version of, and fails if that warns.
+# Builds the guide with mdBook, which CONTRIBUTING.md names the version of, and fails if that warns or a link
+# leads nowhere.
 MDBOOK ?= mdbook
 book:
 	@mkdir -p $(TARGET)
 	$(MDBOOK) build docs --dest-dir $(abspath $(TARGET))/book 2>&1 | tee $(TARGET)/book.log
 	@test -f $(TARGET)/book/index.html
 	@! grep -E 'WARN|ERROR' $(TARGET)/book.log
+	@$(PYTHON) scripts/book_links.py $(TARGET)/book
 
 # Installs what the tests need and runs all of them; `make test SUITES='rust conformance'` runs some.
 # Of long suites it runs a sample, which the summary states; `make test-all` runs them whole. `make test RECORD=1`
