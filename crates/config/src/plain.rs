@@ -78,6 +78,15 @@ pub(crate) fn size(number: i64) -> usize {
     number.try_into().unwrap_or(usize::MAX)
 }
 
+/// An object of a table that `tables!` reads.
+pub(crate) fn section<S: Section>(view: View<'_>, key: &str) -> S {
+    S::read(view.section(key))
+}
+
+pub(crate) fn optional_section<S: Section>(view: View<'_>, key: &str) -> Option<S> {
+    view.object(key).map(S::read)
+}
+
 /// None at 0.
 pub(crate) fn positive<N: Plain + Default + PartialEq>(view: View<'_>, key: &str) -> Option<N> {
     Some(N::read(view, key)).filter(|number| *number != N::default())

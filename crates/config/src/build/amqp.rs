@@ -8,8 +8,8 @@ use crate::amqp as defaults;
 use crate::catalogue::AMQP;
 use crate::files::Files;
 use crate::model::{
-    Amqp, AmqpIdentity, AmqpLimits, AmqpMechanism, AmqpPermission, AmqpTransport, AmqpUser,
-    AmqpVhost, Endpoint, Transport, TransportKind,
+    Amqp, AmqpMechanism, AmqpPermission, AmqpTransport, AmqpUser, AmqpVhost, Endpoint, Transport,
+    TransportKind,
 };
 use crate::plain::{Section, Word};
 use crate::problem::Problem;
@@ -39,17 +39,12 @@ impl Builder<'_> {
             return None;
         }
         let object = worker.section("amqp");
-        let store = object.text("store").unwrap_or_default().to_owned();
-        self.take_store(&store, object.span_of("store"));
-        let users = self.amqp_users(object);
-        let vhosts = self.amqp_vhosts(object);
+        let read = Amqp::read(object);
+        self.take_store(&read.store, object.span_of("store"));
         let mut amqp = Amqp {
-            users,
-            vhosts,
-            definitions: object.text("definitions").map(str::to_owned),
-            store,
-            limits: AmqpLimits::read(object.section("limits")),
-            identity: AmqpIdentity::read(object.section("identity")),
+            users: self.amqp_users(object),
+            vhosts: self.amqp_vhosts(object),
+            ..read
         };
         self.check_logins(object, worker, &amqp, transports);
         match &amqp.definitions {
@@ -254,15 +249,7 @@ impl Builder<'_> {
 
 /// The default for a worker whose first AMQP transport comes while it runs.
 pub(crate) fn standard() -> Amqp {
-    let object = View::empty(&AMQP);
-    let mut amqp = Amqp {
-        users: Vec::new(),
-        vhosts: Vec::new(),
-        definitions: None,
-        store: object.text("store").unwrap_or_default().to_owned(),
-        limits: AmqpLimits::read(object.section("limits")),
-        identity: AmqpIdentity::read(object.section("identity")),
-    };
+    let mut amqp = Amqp::read(View::empty(&AMQP));
     defaults::complete(&mut amqp);
     amqp
 }

@@ -4,8 +4,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::Builder;
 use crate::files::Files;
-use crate::model::{Endpoint, TcpEndpoint, Tls};
-use crate::plain::{Plain, Section, milliseconds_if_given};
+use crate::model::{Endpoint, TcpEndpoint};
+use crate::plain::{Plain, Section};
 use crate::problem::Problem;
 use crate::tree::Span;
 use crate::view::View;
@@ -34,17 +34,15 @@ impl Builder<'_> {
             }
         } else {
             let (port, port_last) = self.ports(view);
+            let mut read = TcpEndpoint::read(view);
+            if let (Some(tls), Some(given)) = (&mut read.tls, view.object("tls")) {
+                tls.is_certificate_optional = given.text("client_certificate") == Some("optional");
+            }
             Endpoint::Tcp(TcpEndpoint {
                 interface: self.interface(view),
                 port,
                 port_last,
-                backlog,
-                shared: view.boolean("shared"),
-                user_timeout: milliseconds_if_given(view, "user_timeout"),
-                tls: view.object("tls").map(|tls| Tls {
-                    is_certificate_optional: tls.text("client_certificate") == Some("optional"),
-                    ..Tls::read(tls)
-                }),
+                ..read
             })
         };
         if let Some(tls) = view.has("tls").then(|| view.object("tls")).flatten()

@@ -166,14 +166,13 @@ impl Builder<'_> {
             self.warn(options, "require_tls", message);
         }
         HttpBridge {
-            realm: text(service, "realm"),
-            role: text(service, "role"),
             options: HttpBridgeOptions {
                 signature,
                 require_ip: self.networks(options),
                 body_bytes_max: self.body_bytes_max(options),
                 ..read
             },
+            ..HttpBridge::read(service)
         }
     }
 
@@ -223,12 +222,11 @@ impl Builder<'_> {
         let options = service.section("options");
         Webhook {
             bridge: HttpBridge {
-                realm: text(service, "realm"),
-                role: text(service, "role"),
                 options: HttpBridgeOptions {
                     body_bytes_max: self.body_bytes_max(options),
                     ..HttpBridgeOptions::default()
                 },
+                ..HttpBridge::read(service)
             },
             ..Webhook::read(options)
         }

@@ -1,13 +1,12 @@
 //! Workers of every kind.
 
-use super::Builder;
+use super::{Builder, text};
 use crate::files::Files;
 use crate::model::{
-    ChildEnvironment, ContainerShutdown, ContainerWorker, GuestInput, GuestOutput, GuestWatch,
-    GuestWorker, HostMonitorWorker, Inherit, NativeOptions, Restart, RouterWorker, TesteeWorker,
-    Worker,
+    ChildEnvironment, ContainerWorker, GuestInput, GuestWorker, HostMonitorWorker, Inherit,
+    NativeOptions, RouterWorker, TesteeWorker, Worker,
 };
-use crate::plain::{Plain, Section, size};
+use crate::plain::{Plain, Section, section};
 use crate::problem::Problem;
 use crate::tree::{Value, quoted};
 use crate::view::View;
@@ -47,7 +46,6 @@ impl Builder<'_> {
     }
 
     fn router(&mut self, worker: View<'_>, id: String) -> RouterWorker {
-        let options = worker.section("options");
         let mut realms = self.realms(worker);
         self.functions = Some(Vec::new());
         let transports = self.transports(worker, &realms);
@@ -61,30 +59,21 @@ impl Builder<'_> {
         self.hosted(worker, &mut components, &mut realms);
         RouterWorker {
             id,
-            threads: options.integer("threads").map(size),
-            busy_poll: options.boolean("busy_poll"),
-            cpu_affinity: Vec::read(options, "cpu_affinity"),
             amqp,
             joints,
             transports,
             components,
             bridges,
-            needs_components: options.boolean("needs_components"),
-            says_goodbye: options.boolean("goodbye"),
-            process: native_options(options),
             realms,
+            ..RouterWorker::read(worker.section("options"))
         }
     }
 
     fn container(&mut self, worker: View<'_>, id: String) -> ContainerWorker {
-        let options = worker.section("options");
         ContainerWorker {
             id,
             components: self.components(worker, None),
-            process: native_options(options),
-            needs_components: options.boolean("needs_components"),
-            shutdown: ContainerShutdown::read(options, "shutdown"),
-            restart: Restart::read(options, "restart"),
+            ..ContainerWorker::read(worker.section("options"))
         }
     }
 
@@ -136,45 +125,42 @@ fn guest(worker: View<'_>, id: String) -> GuestWorker {
     let options = worker.section("options");
     GuestWorker {
         id,
-        executable: worker.text("executable").unwrap_or_default().into(),
-        arguments: worker.texts("arguments").map(str::to_owned).collect(),
-        workdir: options.text("workdir").map(str::to_owned),
-        environment: environment(options.section("env")),
-        cpu_affinity: Vec::read(options, "cpu_affinity"),
+        executable: text(worker, "executable"),
+        arguments: Vec::read(worker, "arguments"),
         stdin: options
             .object("stdin")
             .map_or(GuestInput::Close, |stdin| GuestInput::Json {
                 value: stdin.json("value"),
                 close: stdin.boolean("close"),
             }),
-        stdout: GuestOutput::read(options, "stdout"),
-        stderr: GuestOutput::read(options, "stderr"),
-        watch: options.object("watch").map(GuestWatch::read),
-        restart: Restart::read(options, "restart"),
+        ..GuestWorker::read(options)
     }
 }
 
-fn native_options(options: View<'_>) -> NativeOptions {
-    NativeOptions {
-        title: options.text("title").map(str::to_owned),
-        python: options.text("python").map(str::to_owned),
-        pythonpath: options.texts("pythonpath").map(str::to_owned).collect(),
-        cpu_affinity: Vec::read(options, "cpu_affinity"),
-        environment: environment(options.section("env")),
-        exposes_shared: options.boolean("expose_shared"),
-        extra: options.json("extra"),
+impl Section for NativeOptions {
+    fn read(options: View<'_>) -> Self {
+        Self {
+            title: Option::read(options, "title"),
+            python: Option::read(options, "python"),
+            pythonpath: Vec::read(options, "pythonpath"),
+            cpu_affinity: Vec::read(options, "cpu_affinity"),
+            environment: section(options, "env"),
+            exposes_shared: options.boolean("expose_shared"),
+            extra: options.json("extra"),
+        }
     }
 }
 
-fn environment(env: View<'_>) -> ChildEnvironment {
-    let inherit = match env.given("inherit").map(|node| &node.value) {
-        Some(Value::List(_)) => Inherit::Only(env.texts("inherit").map(str::to_owned).collect()),
-        Some(Value::Boolean(false)) => Inherit::None,
-        Some(_) => Inherit::All,
-        None => Inherit::AllButSecrets,
-    };
-    ChildEnvironment {
-        inherit,
-        variables: env.variables("vars"),
+impl Section for ChildEnvironment {
+    fn read(env: View<'_>) -> Self {
+        Self {
+            inherit: match env.given("inherit").map(|node| &node.value) {
+                Some(Value::List(_)) => Inherit::Only(Vec::read(env, "inherit")),
+                Some(Value::Boolean(false)) => Inherit::None,
+                Some(_) => Inherit::All,
+                None => Inherit::AllButSecrets,
+            },
+            variables: env.variables("vars"),
+        }
     }
 }

@@ -9,11 +9,14 @@ use super::form::{
 use super::replicated::REPLICATED;
 use super::table::tables;
 use super::transport::{MAX_CONNECTIONS, TRANSPORT_ID};
+use crate::model::{AmqpUser, AmqpVhost};
 use crate::plain;
 
 tables! {
-    /// A router worker's `amqp`.
-    pub(crate) static AMQP("workers[router].amqp", "a router worker's AMQP") {
+    /// The broker behind a router worker's AMQP transports. With definitions the default users and vhosts are added
+    /// only after the import.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct Amqp = pub(crate) static AMQP("workers[router].amqp", "a router worker's AMQP") {
         "users" = list_not_empty(&object(&USER))
             .otherwise(
                 "`guest` with the password `guest`, from this machine only; none beside those of `definitions`"
@@ -22,18 +25,20 @@ tables! {
         "vhosts" = list_not_empty(&object(&VHOST))
             .otherwise("`/` with all permissions for every user; none beside those of `definitions`"),
             "Virtual hosts, each with its own exchanges and queues.";
-        "definitions" = text(Rule::Path).optional().environment(),
+        definitions: Option<String> = text(Rule::Path).optional().environment(),
             "Definitions file written by `rabbitmqctl export_definitions` (JSON). When the worker starts, the \
              broker declares its users, vhosts, permissions, exchanges, queues and bindings that do not exist yet. A \
              user or permission that the configuration also names is taken from the configuration. The log and \
              `crosstie check` list the parts that are not imported. A relative path starts at the node's directory.";
-        "store" = text(Rule::Path).or_text("amqp.store").environment(),
+        store: String = text(Rule::Path).or_text("amqp.store").environment(),
             "SQLite file of durable exchanges, queues and persistent messages, created at the first write. A \
              relative path starts at the node's directory; no two workers share a file.";
-        "limits" = object(&AMQP_LIMITS).otherwise("the defaults"),
+        limits: AmqpLimits as plain::section = object(&AMQP_LIMITS).otherwise("the defaults"),
             "Limits on the broker's memory, connections and declarations.";
-        "identity" = object(&IDENTITY).otherwise("RabbitMQ, whose behaviour the broker follows"),
+        identity: AmqpIdentity as plain::section = object(&IDENTITY).otherwise("RabbitMQ, whose behaviour the broker follows"),
             "Product, version and cluster name in `server_properties`. Clients choose features by them.";
+        let users: Vec<AmqpUser> = Vec::new();
+        let vhosts: Vec<AmqpVhost> = Vec::new();
     }
 
     /// Identity in a broker's `server_properties`. Clients choose features by it.

@@ -1,7 +1,11 @@
 //! Keys of listeners' endpoints.
 
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
+
 use super::form::{Kind, OFF, Rule, TYPE, integer, list, list_not_empty, object, one_of, text};
 use super::table::tables;
+use crate::plain;
 
 tables! {
     pub(super) tagged ENDPOINT("endpoint.type", "an endpoint") { "tcp" => TCP_ENDPOINT, "unix" => UNIX_ENDPOINT }
@@ -20,9 +24,17 @@ tables! {
         "Time after which the system closes a connection whose sent data stays unacknowledged or whose peer \
          reads nothing, in milliseconds (`TCP_USER_TIMEOUT`). 0 leaves it to the system.";
 
-    static TCP_ENDPOINT("endpoint[tcp]", "a TCP endpoint") {
-        ..TYPE, PORT, PORTRANGE, INTERFACE, VERSION, BACKLOG, SHARED, USER_TIMEOUT;
-        "tls" = object(&TLS).optional(), "TLS of the listener.";
+    /// A TCP listener. With `port_last` it takes the first free port of a range that starts with `port`.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct TcpEndpoint = static TCP_ENDPOINT("endpoint[tcp]", "a TCP endpoint") {
+        ..TYPE, PORT, PORTRANGE, INTERFACE, VERSION;
+        ..BACKLOG => backlog: u32;
+        ..SHARED => shared: bool;
+        ..USER_TIMEOUT => user_timeout: Option<Duration> as plain::milliseconds_if_given;
+        tls: Option<Tls> as plain::optional_section = object(&TLS).optional(), "TLS of the listener.";
+        let interface: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+        let port: u16 = 0;
+        let port_last: Option<u16> = None;
     }
 
     static UNIX_ENDPOINT("endpoint[unix]", "a Unix endpoint") {

@@ -8,7 +8,7 @@ use super::form::{
 };
 use super::table::tables;
 use super::web_files::SERVICE_ID;
-use crate::model::{HttpBridge, RequestKey};
+use crate::model::RequestKey;
 use crate::plain;
 
 tables! {
@@ -16,8 +16,14 @@ tables! {
     const ROLE = "role": text(Rule::NotEmpty).required(), "Role whose permissions apply to requests.";
     const OPTIONS = "options": object(&BRIDGE_OPTIONS).otherwise("the defaults"), "Conditions for requests.";
 
-    pub(super) static CALLER("web[caller]", "a service of calls") {
-        ..TYPE, SERVICE_ID, REALM, ROLE, OPTIONS;
+    /// HTTP requests as calls or publications.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    pub struct HttpBridge = pub(super) static CALLER("web[caller]", "a service of calls") {
+        ..TYPE, SERVICE_ID;
+        ..REALM => realm: String;
+        ..ROLE => role: String;
+        ..OPTIONS;
+        let options: HttpBridgeOptions = HttpBridgeOptions::default();
     }
 
     pub(super) static PUBLISHER("web[publisher]", "a service of publications") {

@@ -2,180 +2,130 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// A rule for a text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rule {
-    Any,
-    NotEmpty,
-    /// A name that fits AMQP's short strings.
-    ShortText,
-    /// A text without U+0000, for programs.
-    NoNul,
-    /// The path of a file or directory.
-    Path,
-    /// The path of a Unix socket, with variables of the environment anywhere in it.
-    SocketPath,
-    /// The name of an environment variable.
-    VariableName,
-    /// The full name of a class or function in a Python module, which may be a file whose name no
-    /// `import` statement could have, such as `my-component.py`.
-    PythonName,
-    /// A host's name or IP address.
-    Host,
-    /// Crossbar.io's form of an id, where it has one.
-    Id,
-    /// An id that stands in URIs as one component, and that Crossbar.io does not check.
-    UriComponent,
-    /// An id that stands in no URI, and that Crossbar.io does not check.
-    Name,
-    /// A realm is a URI too; Crossbar.io does not check it, so only the grammar's least is asked.
-    RealmName,
-    /// A URI or a pattern of URIs, whose components may be empty.
-    Uri,
-    /// A URI that is no pattern.
-    ExactUri,
-    /// A segment of a web path, or `/`.
-    WebPath,
-    WebSocketUrl,
-    HttpUrl,
-    NatsUrl,
-    /// The target of a redirection.
-    Location,
-    /// The beginning of a URL's path, or nothing.
-    UrlPath,
-    MediaType,
-    /// An IP address, or a network with the length of its prefix or its mask.
-    Network,
-    /// Crossbar.io's form of a cookie's name.
-    CookieName,
-    /// An Ed25519 key, or anything else of 32 bytes.
-    Hexadecimal64,
-    /// An IP address, `localhost`, or nothing for all interfaces.
-    Interface,
+/// Each rule: in words, as a regular expression that JSON Schema and JavaScript understand, and as a check.
+macro_rules! rules {
+    ($($(#[$doc:meta])* $Name:ident: $words:expr, $pattern:expr, |$text:pat_param| $holds:expr;)*) => {
+        /// A rule for a text.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Rule {
+            $($(#[$doc])* $Name,)*
+        }
+
+        impl Rule {
+            /// The rule as a regular expression.
+            pub fn pattern(self) -> Option<&'static str> {
+                match self {
+                    $(Self::$Name => $pattern,)*
+                }
+            }
+
+            /// The rule in words, after "must be".
+            pub fn words(self) -> &'static str {
+                match self {
+                    $(Self::$Name => $words,)*
+                }
+            }
+
+            pub(crate) fn holds(self, text: &str) -> bool {
+                match self {
+                    $(Self::$Name => {
+                        let $text = text;
+                        $holds
+                    })*
+                }
+            }
+        }
+    };
 }
 
-impl Rule {
-    /// The rule as a regular expression that JSON Schema and JavaScript understand.
-    pub fn pattern(self) -> Option<&'static str> {
-        match self {
-            Self::Any => None,
-            Self::NotEmpty => Some("^."),
-            Self::ShortText => Some("^.{1,255}$"),
-            Self::NoNul => Some("^[^\\u0000]*$"),
-            Self::Path | Self::SocketPath => Some("^[^\\u0000]+$"),
-            Self::VariableName => Some("^[^=\\u0000]+$"),
-            Self::PythonName => Some("^[^\\s./:]+(\\.[^\\s./:]+)+$"),
-            Self::Host => Some("^[^\\s/]+$"),
-            Self::Id => Some("^[a-z][a-z0-9_]{2,63}$"),
-            Self::UriComponent => Some("^[^\\s.#\\u0000-\\u001f\\u007f]+$"),
-            Self::Name => Some("^[^\\u0000-\\u001f\\u007f]+$"),
-            Self::RealmName => Some("^[^\\s#]+$"),
-            Self::Uri => Some("^[^\\s#]*$"),
-            Self::ExactUri => Some("^[^\\s#.]+(\\.[^\\s#.]+)*$"),
-            Self::WebPath => Some("^([A-Za-z0-9_-]+|/)$"),
-            Self::WebSocketUrl => Some("^wss?://[^/\\s]+"),
-            Self::HttpUrl => Some("^https?://[^/\\s]+"),
-            Self::NatsUrl => Some("^(nats|tls)://[^/@\\s]+:[0-9]+/?$"),
-            Self::Location => Some("^[^\\s\\u0000-\\u001f\\u007f]+$"),
-            Self::UrlPath => Some("^(/[^\\s?#\\u0000-\\u001f\\u007f]*)?$"),
-            Self::MediaType => Some("^[!-~]+/[ -~]+$"),
-            Self::Network => Some("^[0-9A-Fa-f.:]+(/[0-9.]+)?$"),
-            Self::CookieName => Some("^[a-z][a-z0-9_]+$"),
-            Self::Hexadecimal64 => Some("^[0-9A-Fa-f]{64}$"),
-            Self::Interface => None,
-        }
-    }
-
-    /// The rule in words, after "must be".
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::Any => "text",
-            Self::NotEmpty => "text that is not empty",
-            Self::ShortText => "a name of 1 to 255 bytes",
-            Self::NoNul => "text (without U+0000)",
-            Self::Path | Self::SocketPath => "a path",
-            Self::VariableName => "the name of an environment variable",
-            Self::PythonName => "a full name in Python, such as package.module.name",
-            Self::Host => "the name of a host or an IP address",
-            Self::Id => "an id: 3 to 64 lower-case letters, digits and underscores, a letter first",
-            Self::UriComponent => "an id: text that is not empty, without whitespace, . and #",
-            Self::Name => "an id: text that is not empty, without control characters",
-            Self::RealmName => "the name of a realm, without whitespace and #",
-            Self::Uri => "a URI or a pattern of URIs, without whitespace and #",
-            Self::ExactUri => "a URI, without whitespace, # and empty components",
-            Self::WebPath => "one segment of a web path (letters, digits, - and _), or /",
-            Self::WebSocketUrl => "a URL that begins with ws:// or wss:// and names a host",
-            Self::HttpUrl => "a URL that begins with http:// or https:// and names a host",
-            Self::NatsUrl => "nats://host:port or tls://host:port, without credentials",
-            Self::Location => "a URL or a path, without whitespace and control characters",
-            Self::UrlPath => "a path that begins with a slash, without whitespace, ? and #",
-            Self::MediaType => "a media type, such as text/html",
-            Self::Network => "an IP address, or a network such as 192.168.0.0/16",
-            Self::CookieName => {
-                "two or more lower-case letters, digits and underscores, a letter first"
-            }
-            Self::Hexadecimal64 => "64 hexadecimal digits",
-            Self::Interface => "an IP address, localhost, or nothing for all interfaces",
-        }
-    }
-
-    pub(crate) fn holds(self, text: &str) -> bool {
-        match self {
-            Self::Any => true,
-            Self::NotEmpty => !text.is_empty(),
-            Self::ShortText => (1..=255).contains(&text.len()),
-            Self::NoNul => !text.contains('\0'),
-            Self::Path | Self::SocketPath => !text.is_empty() && !text.contains('\0'),
-            Self::VariableName => !text.is_empty() && !text.contains(['=', '\0']),
-            Self::PythonName => {
-                let fits = |c: char| !c.is_whitespace() && !"/:\0".contains(c);
-                let mut names = text.split('.');
-                text.contains('.') && names.all(|name| !name.is_empty() && name.chars().all(fits))
-            }
-            Self::Host => {
-                !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || c == '/')
-            }
-            Self::Id => (3..=64).contains(&text.len()) && is_lower_case_name(text),
-            Self::UriComponent => {
-                let is_foreign = |c: char| c.is_whitespace() || ".#".contains(c);
-                Self::Name.holds(text) && !text.contains(is_foreign)
-            }
-            Self::Name => !text.is_empty() && !text.contains(char::is_control),
-            Self::RealmName => !text.is_empty() && Self::Uri.holds(text),
-            Self::Uri => !text.contains(|c: char| c.is_whitespace() || c == '#'),
-            Self::ExactUri => Self::Uri.holds(text) && text.split('.').all(|part| !part.is_empty()),
-            Self::WebPath => text == "/" || is_segment(text),
-            Self::WebSocketUrl => text
-                .strip_prefix("ws://")
-                .or_else(|| text.strip_prefix("wss://"))
-                .is_some_and(|rest| rest.starts_with(|c: char| c != '/' && !c.is_whitespace())),
-            Self::NatsUrl => is_nats_url(text),
-            Self::HttpUrl => text
-                .strip_prefix("http://")
-                .or_else(|| text.strip_prefix("https://"))
-                .is_some_and(|rest| rest.starts_with(|c: char| c != '/' && !c.is_whitespace())),
-            Self::Location => {
-                !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || c.is_control())
-            }
-            Self::UrlPath => {
-                let foreign = |c: char| c.is_whitespace() || c.is_control() || c == '?' || c == '#';
-                text.is_empty() || (text.starts_with('/') && !text.contains(foreign))
-            }
-            Self::MediaType => {
-                let (kind, rest) = text.split_once('/').unwrap_or_default();
-                let printable = |text: &str| text.bytes().all(|byte| (b' '..=b'~').contains(&byte));
-                !kind.is_empty() && !kind.contains(' ') && !rest.is_empty() && printable(text)
-            }
-            Self::Network => network(text).is_some(),
-            Self::CookieName => text.len() >= 2 && is_lower_case_name(text),
-            Self::Hexadecimal64 => {
-                text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
-            }
-            Self::Interface => {
-                text.is_empty() || text == "localhost" || text.parse::<IpAddr>().is_ok()
-            }
-        }
-    }
+rules! {
+    Any: "text", None, |_| true;
+    NotEmpty: "text that is not empty", Some("^."), |text| !text.is_empty();
+    /// A name that fits AMQP's short strings.
+    ShortText: "a name of 1 to 255 bytes", Some("^.{1,255}$"), |text| (1..=255).contains(&text.len());
+    /// A text without U+0000, for programs.
+    NoNul: "text (without U+0000)", Some("^[^\\u0000]*$"), |text| !text.contains('\0');
+    /// The path of a file or directory.
+    Path: "a path", Some("^[^\\u0000]+$"), |text| !text.is_empty() && !text.contains('\0');
+    /// The path of a Unix socket, with variables of the environment anywhere in it.
+    SocketPath: "a path", Some("^[^\\u0000]+$"), |text| !text.is_empty() && !text.contains('\0');
+    /// The name of an environment variable.
+    VariableName: "the name of an environment variable", Some("^[^=\\u0000]+$"),
+        |text| !text.is_empty() && !text.contains(['=', '\0']);
+    /// The full name of a class or function in a Python module, which may be a file whose name no
+    /// `import` statement could have, such as `my-component.py`.
+    PythonName: "a full name in Python, such as package.module.name", Some("^[^\\s./:]+(\\.[^\\s./:]+)+$"),
+        |text| {
+            let fits = |c: char| !c.is_whitespace() && !"/:\0".contains(c);
+            let mut names = text.split('.');
+            text.contains('.') && names.all(|name| !name.is_empty() && name.chars().all(fits))
+        };
+    /// A host's name or IP address.
+    Host: "the name of a host or an IP address", Some("^[^\\s/]+$"),
+        |text| !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || c == '/');
+    /// Crossbar.io's form of an id, where it has one.
+    Id: "an id: 3 to 64 lower-case letters, digits and underscores, a letter first", Some("^[a-z][a-z0-9_]{2,63}$"),
+        |text| (3..=64).contains(&text.len()) && is_lower_case_name(text);
+    /// An id that stands in URIs as one component, and that Crossbar.io does not check.
+    UriComponent: "an id: text that is not empty, without whitespace, . and #", Some("^[^\\s.#\\u0000-\\u001f\\u007f]+$"),
+        |text| {
+            let is_foreign = |c: char| c.is_whitespace() || ".#".contains(c);
+            Rule::Name.holds(text) && !text.contains(is_foreign)
+        };
+    /// An id that stands in no URI, and that Crossbar.io does not check.
+    Name: "an id: text that is not empty, without control characters", Some("^[^\\u0000-\\u001f\\u007f]+$"),
+        |text| !text.is_empty() && !text.contains(char::is_control);
+    /// A realm is a URI too; Crossbar.io does not check it, so only the grammar's least is asked.
+    RealmName: "the name of a realm, without whitespace and #", Some("^[^\\s#]+$"),
+        |text| !text.is_empty() && Rule::Uri.holds(text);
+    /// A URI or a pattern of URIs, whose components may be empty.
+    Uri: "a URI or a pattern of URIs, without whitespace and #", Some("^[^\\s#]*$"),
+        |text| !text.contains(|c: char| c.is_whitespace() || c == '#');
+    /// A URI that is no pattern.
+    ExactUri: "a URI, without whitespace, # and empty components", Some("^[^\\s#.]+(\\.[^\\s#.]+)*$"),
+        |text| Rule::Uri.holds(text) && text.split('.').all(|part| !part.is_empty());
+    /// A segment of a web path, or `/`.
+    WebPath: "one segment of a web path (letters, digits, - and _), or /", Some("^([A-Za-z0-9_-]+|/)$"),
+        |text| text == "/" || is_segment(text);
+    WebSocketUrl: "a URL that begins with ws:// or wss:// and names a host", Some("^wss?://[^/\\s]+"),
+        |text| text
+            .strip_prefix("ws://")
+            .or_else(|| text.strip_prefix("wss://"))
+            .is_some_and(|rest| rest.starts_with(|c: char| c != '/' && !c.is_whitespace()));
+    HttpUrl: "a URL that begins with http:// or https:// and names a host", Some("^https?://[^/\\s]+"),
+        |text| text
+            .strip_prefix("http://")
+            .or_else(|| text.strip_prefix("https://"))
+            .is_some_and(|rest| rest.starts_with(|c: char| c != '/' && !c.is_whitespace()));
+    NatsUrl: "nats://host:port or tls://host:port, without credentials", Some("^(nats|tls)://[^/@\\s]+:[0-9]+/?$"),
+        |text| is_nats_url(text);
+    /// The target of a redirection.
+    Location: "a URL or a path, without whitespace and control characters", Some("^[^\\s\\u0000-\\u001f\\u007f]+$"),
+        |text| !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || c.is_control());
+    /// The beginning of a URL's path, or nothing.
+    UrlPath: "a path that begins with a slash, without whitespace, ? and #", Some("^(/[^\\s?#\\u0000-\\u001f\\u007f]*)?$"),
+        |text| {
+            let foreign = |c: char| c.is_whitespace() || c.is_control() || c == '?' || c == '#';
+            text.is_empty() || (text.starts_with('/') && !text.contains(foreign))
+        };
+    MediaType: "a media type, such as text/html", Some("^[!-~]+/[ -~]+$"),
+        |text| {
+            let (kind, rest) = text.split_once('/').unwrap_or_default();
+            let printable = |text: &str| text.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+            !kind.is_empty() && !kind.contains(' ') && !rest.is_empty() && printable(text)
+        };
+    /// An IP address, or a network with the length of its prefix or its mask.
+    Network: "an IP address, or a network such as 192.168.0.0/16", Some("^[0-9A-Fa-f.:]+(/[0-9.]+)?$"),
+        |text| network(text).is_some();
+    /// Crossbar.io's form of a cookie's name.
+    CookieName: "two or more lower-case letters, digits and underscores, a letter first", Some("^[a-z][a-z0-9_]+$"),
+        |text| text.len() >= 2 && is_lower_case_name(text);
+    /// An Ed25519 key, or anything else of 32 bytes.
+    Hexadecimal64: "64 hexadecimal digits", Some("^[0-9A-Fa-f]{64}$"),
+        |text| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    /// An IP address, `localhost`, or nothing for all interfaces.
+    Interface: "an IP address, localhost, or nothing for all interfaces", None,
+        |text| text.is_empty() || text == "localhost" || text.parse::<IpAddr>().is_ok();
 }
 
 /// Lower-case letters, digits and underscores, a letter first.
@@ -234,6 +184,8 @@ fn bits_of_mask(mask: Ipv4Addr) -> Option<u8> {
     };
     u8::try_from(bits).ok()
 }
+
+/// `nats://host:port` or `tls://host:port`.
 fn is_nats_url(text: &str) -> bool {
     let rest = text.strip_prefix("nats://");
     let Some(rest) = rest.or_else(|| text.strip_prefix("tls://")) else {

@@ -1,22 +1,6 @@
 //! AMQP: users, vhosts, the store and imported definitions.
 
-use super::{AmqpIdentity, AmqpLimits, AmqpPermission, Json, Replicated};
-
-/// The broker behind a router worker's AMQP transports.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Amqp {
-    /// By default `guest`, from loopback only. With definitions the default is added after their import.
-    pub users: Vec<AmqpUser>,
-    /// By default `/`. With definitions the default is added after their import.
-    pub vhosts: Vec<AmqpVhost>,
-    /// A RabbitMQ definitions file to be imported when the worker starts: `Definitions::load`,
-    /// then `Amqp::import`.
-    pub definitions: Option<String>,
-    /// The file of durable data, created at the first write.
-    pub store: String,
-    pub limits: AmqpLimits,
-    pub identity: AmqpIdentity,
-}
+use super::{AmqpPermission, Json, Replicated};
 
 /// A user and the hash of the password.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -19,11 +19,11 @@ use std::collections::BTreeSet;
 pub use serde_json::Value as Json;
 
 pub use crate::catalogue::amqp::{
-    AmqpIdentity, AmqpLimits, AmqpMechanism, AmqpPermission, AmqpTransport,
+    Amqp, AmqpIdentity, AmqpLimits, AmqpMechanism, AmqpPermission, AmqpTransport,
 };
 pub use crate::catalogue::cookie::Cookie;
-pub use crate::catalogue::endpoint::Tls;
-pub use crate::catalogue::http_bridge::{HttpBridgeOptions, Webhook};
+pub use crate::catalogue::endpoint::{TcpEndpoint, Tls};
+pub use crate::catalogue::http_bridge::{HttpBridge, HttpBridgeOptions, Webhook};
 pub use crate::catalogue::joint::{
     ExchangeToTopic, ProcedureToTarget, TargetToProcedure, TopicToExchange,
 };
@@ -38,11 +38,12 @@ pub use crate::catalogue::web::WebOptions;
 pub use crate::catalogue::web_files::{Cgi, WebArchive, WebFiles, WebJson};
 pub use crate::catalogue::web_other::ReverseProxy;
 pub use crate::catalogue::worker::Restart;
-pub use crate::catalogue::worker::container::ContainerShutdown;
-pub use crate::catalogue::worker::guest::{GuestOutput, GuestWatch};
+pub use crate::catalogue::worker::container::{ContainerShutdown, ContainerWorker};
+pub use crate::catalogue::worker::guest::{GuestOutput, GuestWatch, GuestWorker};
+pub use crate::catalogue::worker::router::RouterWorker;
 pub use crate::catalogue::worker::small::HostMonitorWorker;
 pub use amqp::{
-    Amqp, AmqpUser, AmqpVhost, DefinedArguments, DefinedBinding, DefinedExchange, DefinedQueue,
+    AmqpUser, AmqpVhost, DefinedArguments, DefinedBinding, DefinedExchange, DefinedQueue,
     Definitions, Skipped,
 };
 pub use crosstie_routing::{
@@ -57,16 +58,16 @@ pub use outgoing::{Forwarding, OutgoingBridge, OutgoingKind};
 pub use replicated::{Elsewhere, Replicated};
 pub use rlink::{RLinkAuth, RLinkEndpoint, RLinkRequest, RLinkTls, RLinkTransport};
 pub use transport::{
-    Admits, Allowed, CookieStore, Endpoint, ListenerLimits, Ping, RawSocket, TcpEndpoint, Testee,
-    TesteeKind, Transport, TransportKind, WebSocket,
+    Admits, Allowed, CookieStore, Endpoint, ListenerLimits, Ping, RawSocket, Testee, TesteeKind,
+    Transport, TransportKind, WebSocket,
 };
 pub use web::{
-    FileSource, HttpBridge, LongPoll, RequestKey, Web, WebPaths, WebProgram, WebPython, WebService,
+    FileSource, LongPoll, RequestKey, Web, WebPaths, WebProgram, WebPython, WebService,
     WebSocketReverseProxy,
 };
 pub use worker::{
-    ChildEnvironment, Component, ComponentKind, ContainerWorker, GuestInput, GuestWorker, Inherit,
-    NativeOptions, RouterWorker, TesteeWorker, Worker,
+    ChildEnvironment, Component, ComponentKind, GuestInput, Inherit, NativeOptions, TesteeWorker,
+    Worker,
 };
 
 /// A node: its controller, its workers and their common limits.

@@ -1,7 +1,6 @@
 //! Listeners and their protocols.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,8 +8,8 @@ use crosstie_auth::wamp::Methods;
 use crosstie_routing::RoleLimits;
 
 use super::{
-    AmqpTransport, Cookie, Page, Serializer, Tls, Web, WebPaths, WebService, WebSocketOptions,
-    WebSocketTestee,
+    AmqpTransport, Cookie, Page, Serializer, TcpEndpoint, Web, WebPaths, WebService,
+    WebSocketOptions, WebSocketTestee,
 };
 
 /// One listener and its protocol.
@@ -164,23 +163,6 @@ impl Endpoint {
             Self::Unix { .. } => false,
         }
     }
-}
-
-/// A TCP listener.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TcpEndpoint {
-    pub interface: IpAddr,
-    /// 0 takes any free port.
-    pub port: u16,
-    /// The last port of a range that starts with `port`; the first free one is taken.
-    pub port_last: Option<u16>,
-    pub backlog: u32,
-    /// `SO_REUSEPORT`: several processes listen on the port.
-    pub shared: bool,
-    /// `TCP_USER_TIMEOUT`: maximum time that sent data stays unacknowledged. Zero leaves it to the system; the
-    /// default is the time that a peer may read nothing.
-    pub user_timeout: Option<Duration>,
-    pub tls: Option<Tls>,
 }
 
 /// WAMP over RawSocket.

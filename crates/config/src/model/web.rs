@@ -4,8 +4,8 @@ use std::fmt;
 use std::time::Duration;
 
 use super::{
-    Cgi, HttpBridgeOptions, Json, RawSocket, ReverseProxy, WebArchive, WebFiles, WebJson,
-    WebOptions, WebSocket, Webhook,
+    Cgi, HttpBridge, Json, RawSocket, ReverseProxy, WebArchive, WebFiles, WebJson, WebOptions,
+    WebSocket, Webhook,
 };
 
 /// The web services of a listener.
@@ -100,14 +100,6 @@ pub struct LongPoll {
     /// Maximum data queued for a session between requests.
     pub queue_bytes_max: usize,
     pub queue_messages_max: usize,
-}
-
-/// HTTP requests as calls or publications.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct HttpBridge {
-    pub realm: String,
-    pub role: String,
-    pub options: HttpBridgeOptions,
 }
 
 /// The key that signs requests.

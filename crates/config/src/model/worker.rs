@@ -1,9 +1,6 @@
 //! Workers of every kind, and their processes.
 
-use super::{
-    Amqp, ContainerShutdown, GuestOutput, GuestWatch, HostMonitorWorker, Joint, Json, Realm,
-    Restart, Transport,
-};
+use super::{ContainerWorker, GuestWorker, HostMonitorWorker, Json, RouterWorker, Transport};
 
 /// One worker of the node.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,46 +11,6 @@ pub enum Worker {
     Guest(GuestWorker),
     WebSocketTestee(Box<TesteeWorker>),
     HostMonitor(HostMonitorWorker),
-}
-
-/// An isolated router: realms and their transports.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RouterWorker {
-    pub id: String,
-    /// By default one per core.
-    pub threads: Option<usize>,
-    /// One thread polls its sockets instead of sleeping.
-    pub busy_poll: bool,
-    /// Cores of the router's threads; any if empty.
-    pub cpu_affinity: Vec<usize>,
-    pub realms: Vec<Realm>,
-    pub transports: Vec<Transport>,
-    /// Present if a transport or a key asks for a broker.
-    pub amqp: Option<Amqp>,
-    /// Between the realms and the vhosts.
-    pub joints: Vec<Joint>,
-    /// Hosted beside the router, in one child process for all of them.
-    pub components: Vec<Component>,
-    /// Components that the router runs itself.
-    pub bridges: Vec<super::OutgoingBridge>,
-    /// A stop sends GOODBYE instead of closing connections, after which clients reconnect.
-    pub says_goodbye: bool,
-    /// The node ends if one of `components` fails to start with it.
-    pub needs_components: bool,
-    /// Options of that process.
-    pub process: NativeOptions,
-}
-
-/// A child process that hosts Autobahn|Python components.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ContainerWorker {
-    pub id: String,
-    pub components: Vec<Component>,
-    pub process: NativeOptions,
-    /// The node ends if one of `components` fails to start with it.
-    pub needs_components: bool,
-    pub shutdown: ContainerShutdown,
-    pub restart: Restart,
 }
 
 /// Options of a child process that hosts components.
@@ -111,24 +68,6 @@ pub struct Component {
 pub enum ComponentKind {
     Class { classname: String },
     Function,
-}
-
-/// Any executable, as a child process.
-#[derive(Clone, Debug, PartialEq)]
-pub struct GuestWorker {
-    pub id: String,
-    /// A name to look up on `PATH`, or a path relative to `workdir`.
-    pub executable: String,
-    pub arguments: Vec<String>,
-    /// Relative to the node's directory, which is the default.
-    pub workdir: Option<String>,
-    pub environment: ChildEnvironment,
-    pub cpu_affinity: Vec<usize>,
-    pub stdin: GuestInput,
-    pub stdout: GuestOutput,
-    pub stderr: GuestOutput,
-    pub watch: Option<GuestWatch>,
-    pub restart: Restart,
 }
 
 /// The standard input of a guest.

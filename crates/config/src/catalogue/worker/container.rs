@@ -7,6 +7,7 @@ use super::{
     CPU_AFFINITY, DISABLED, ENV, EXPOSE_CONTROLLER, EXPOSE_SHARED, EXTRA, NEEDS_COMPONENTS, PYTHON,
     PYTHONPATH, RESTART, TITLE, WORKER_ID,
 };
+use crate::model::{Component, NativeOptions, Restart};
 
 tables! {
     pub(super) static CONTAINER("workers[container]", "a container worker") {
@@ -16,11 +17,20 @@ tables! {
             "Components that the worker hosts in one process.";
     }
 
-    static CONTAINER_OPTIONS("workers[container].options", "a container worker's options") {
+    /// A child process that hosts Autobahn|Python components.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct ContainerWorker = static CONTAINER_OPTIONS(
+        "workers[container].options", "a container worker's options"
+    ) {
         ..TITLE, PYTHON, PYTHONPATH, CPU_AFFINITY, ENV, EXTRA;
-        "shutdown" = one_of(&CONTAINER_SHUTDOWN).or_text("shutdown-manual"),
+        shutdown: ContainerShutdown = one_of(&CONTAINER_SHUTDOWN).or_text("shutdown-manual"),
             "Event of a component that ends the worker.";
-        ..RESTART, NEEDS_COMPONENTS, DISABLED, EXPOSE_CONTROLLER, EXPOSE_SHARED;
+        ..RESTART => restart: Restart;
+        ..NEEDS_COMPONENTS => needs_components: bool;
+        ..DISABLED, EXPOSE_CONTROLLER, EXPOSE_SHARED;
+        flat process: NativeOptions;
+        let id: String = String::new();
+        let components: Vec<Component> = Vec::new();
     }
 
     /// The event of a component that ends a container.

@@ -5,6 +5,8 @@ use super::super::form::{
 };
 use super::super::table::tables;
 use super::{CPU_AFFINITY, DISABLED, ENV, PATH, RESTART, worker_id};
+use crate::model::{ChildEnvironment, GuestInput, Restart};
+use crate::plain;
 
 tables! {
     pub(super) static GUEST("workers[guest]", "a guest worker") {
@@ -15,17 +17,25 @@ tables! {
         "options" = object(&GUEST_OPTIONS).otherwise("the defaults"), "Options of the worker.";
     }
 
-    static GUEST_OPTIONS("workers[guest].options", "a guest worker's options") {
-        ..ENV;
-        "workdir" = text(Rule::Path).otherwise("the node's directory"),
+    /// A child process that runs any program.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct GuestWorker = static GUEST_OPTIONS("workers[guest].options", "a guest worker's options") {
+        ..ENV => environment: ChildEnvironment as plain::section;
+        workdir: Option<String> = text(Rule::Path).otherwise("the node's directory"),
             "Working directory; a relative path starts at the node's directory.";
         "stdin" = Kind::Either(&one_of(&GUEST_STDIN_WORDS), &tagged(&GUEST_STDIN)).or_text("close"),
             "Standard input: closed, or a value.";
-        "stdout" = one_of(&GUEST_OUTPUT).or_text("log"),
+        stdout: GuestOutput = one_of(&GUEST_OUTPUT).or_text("log"),
             "Destination of standard output: closed, the node's log, or discarded.";
-        "stderr" = one_of(&GUEST_OUTPUT).or_text("log"), "Destination of standard error, likewise.";
-        "watch" = object(&WATCH).optional(), "Directories whose changes restart the guest.";
-        ..RESTART.own(), CPU_AFFINITY.own(), DISABLED.own();
+        stderr: GuestOutput = one_of(&GUEST_OUTPUT).or_text("log"), "Destination of standard error, likewise.";
+        watch: Option<GuestWatch> as plain::optional_section = object(&WATCH).optional(), "Directories whose changes restart the guest.";
+        ..RESTART.own() => restart: Restart;
+        ..CPU_AFFINITY.own() => cpu_affinity: Vec<usize>;
+        ..DISABLED.own();
+        let id: String = String::new();
+        let executable: String = String::new();
+        let arguments: Vec<String> = Vec::new();
+        let stdin: GuestInput = GuestInput::Close;
     }
 
     words GUEST_STDIN_WORDS("workers[guest].options.stdin") { "close" }

@@ -3,7 +3,7 @@
 mod component;
 pub(crate) mod container;
 pub(crate) mod guest;
-mod router;
+pub(crate) mod router;
 pub(crate) mod small;
 
 pub(crate) use component::{CONTAINER_COMPONENT, ROUTER_COMPONENT};

@@ -11,6 +11,7 @@ use super::{
     CPU_AFFINITY, DISABLED, ENV, EXPOSE_CONTROLLER, EXPOSE_SHARED, EXTRA, NEEDS_COMPONENTS, PYTHON,
     PYTHONPATH, TITLE, worker_id,
 };
+use crate::model::{Amqp, Component, Joint, NativeOptions, OutgoingBridge, Realm, Transport};
 
 tables! {
     pub(super) static ROUTER("workers[router]", "a router worker") {
@@ -26,19 +27,30 @@ tables! {
             "Components in the worker's realms. One process beside the router hosts them all.";
     }
 
-    /// Python runs in the process that hosts the worker's components.
-    static ROUTER_OPTIONS("workers[router].options", "a router worker's options") {
-        "threads" = integer(1, 1024).otherwise("one per core").own(),
+    /// An isolated router: realms and their transports.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct RouterWorker = static ROUTER_OPTIONS("workers[router].options", "a router worker's options") {
+        threads: Option<usize> = integer(1, 1024).otherwise("one per core").own(),
             "Number of routing threads. Every thread serves every realm of the worker.";
-        "busy_poll" = OFF.own(),
+        busy_poll: bool = OFF.own(),
             "Polls the sockets on one thread instead of sleeping. It gives the lowest latency and occupies a whole \
              core.";
-        "goodbye" = OFF.own(),
+        goodbye => says_goodbye: bool = OFF.own(),
             "Sends GOODBYE to WAMP clients when the router, a transport or a realm stops, as specified. JavaScript \
              clients then do not reconnect. With `false` the connection is closed, with code 1001 over WebSocket, \
              and [clients come back](coming-back.md).";
-        ..NEEDS_COMPONENTS, CPU_AFFINITY, DISABLED;
+        ..NEEDS_COMPONENTS => needs_components: bool;
+        ..CPU_AFFINITY => cpu_affinity: Vec<usize>;
+        ..DISABLED;
         ..TITLE.about("Name of the components' process in process lists."), PYTHON, PYTHONPATH;
         ..ENV.about("Environment of the components' process."), EXTRA, EXPOSE_CONTROLLER, EXPOSE_SHARED;
+        flat process: NativeOptions;
+        let id: String = String::new();
+        let realms: Vec<Realm> = Vec::new();
+        let transports: Vec<Transport> = Vec::new();
+        let amqp: Option<Amqp> = None;
+        let joints: Vec<Joint> = Vec::new();
+        let components: Vec<Component> = Vec::new();
+        let bridges: Vec<OutgoingBridge> = Vec::new();
     }
 }
