@@ -123,9 +123,8 @@ impl Builder<'_> {
             };
             users.push(AmqpUser {
                 password: self.amqp_password(user, &name),
-                tags: user.texts("tags").map(str::to_owned).collect(),
                 is_remote_allowed: !loopback_only,
-                name,
+                ..AmqpUser::read(user)
             });
         }
         users
@@ -174,9 +173,9 @@ impl Builder<'_> {
             let replicated = vhost.object("replicated");
             let replicated = replicated.map(|replicated| self.replicated(replicated));
             vhosts.push(AmqpVhost {
-                name,
                 permissions,
                 replicated,
+                ..AmqpVhost::read(vhost)
             });
         }
         vhosts

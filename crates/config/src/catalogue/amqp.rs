@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crosstie_auth::PasswordHash;
+
 use super::endpoint::ENDPOINT;
 use super::form::{
     Kind, Rule, TYPE, integer, integer_or_zero, list, list_not_empty, object, one_of, tagged, text,
@@ -9,7 +11,7 @@ use super::form::{
 use super::replicated::REPLICATED;
 use super::table::tables;
 use super::transport::{MAX_CONNECTIONS, TRANSPORT_ID};
-use crate::model::{AmqpUser, AmqpVhost};
+use crate::model::Replicated;
 use crate::plain;
 
 tables! {
@@ -53,19 +55,23 @@ tables! {
             "Value of the property `cluster_name`.";
     }
 
-    static USER("workers[router].amqp.users[]", "an AMQP user") {
-        "name" = text(Rule::ShortText).required(), "Name of the user.";
+    /// A user with the hash of the password. A user without one logs in by certificate only.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct AmqpUser = static USER("workers[router].amqp.users[]", "an AMQP user") {
+        name: String = text(Rule::ShortText).required(), "Name of the user.";
         "password" = text(Rule::NotEmpty).otherwise("none; the user logs in by certificate").environment(),
             "Password of the user. Only a hash of it is kept in memory.";
         "password_hash" = text(Rule::NotEmpty).otherwise("made from the password").environment(),
             "Salted hash in place of the password, as RabbitMQ exports it.";
         "hashing_algorithm" = one_of(&HASHING_ALGORITHMS).or_text("rabbit_password_hashing_sha256"),
             "Hash algorithm of `password_hash`.";
-        "tags" = list(&text(Rule::NotEmpty)).optional(),
+        tags: Vec<String> = list(&text(Rule::NotEmpty)).optional(),
             "Tags of the user, as in RabbitMQ. `impersonator` lets the user publish with another user's name in the \
              property `user-id`; no other tag has an effect.";
         "loopback_only" = Kind::Boolean.otherwise("`true` for `guest`, else `false`"),
             "Restricts the user to connections from this machine.";
+        let password: Option<PasswordHash> = None;
+        let is_remote_allowed: bool = true;
     }
 
     words HASHING_ALGORITHMS("") {
@@ -74,13 +80,17 @@ tables! {
         "rabbit_password_hashing_md5",
     }
 
-    static VHOST("workers[router].amqp.vhosts[]", "an AMQP vhost") {
-        "name" = text(Rule::ShortText).required(), "Name of the vhost.";
+    /// A vhost with its permissions.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct AmqpVhost = static VHOST("workers[router].amqp.vhosts[]", "an AMQP vhost") {
+        name: String = text(Rule::ShortText).required(), "Name of the vhost.";
         "permissions" = list(&object(&PERMISSION)).optional(),
             "Users that may open the vhost, with their permissions in it.";
         "replicated" = object(&REPLICATED).otherwise("the vhost exists on this worker only, in its store").own(),
             "Replication of the vhost: NATS servers keep its journal, and another node takes over if the owner \
              fails.";
+        let permissions: Vec<AmqpPermission> = Vec::new();
+        let replicated: Option<Replicated> = None;
     }
 
     /// Three regular expressions for names of queues and exchanges. As in RabbitMQ, an empty one allows nothing.

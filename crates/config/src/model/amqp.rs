@@ -1,26 +1,6 @@
 //! AMQP: users, vhosts, the store and imported definitions.
 
-use super::{AmqpPermission, Json, Replicated};
-
-/// A user and the hash of the password.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AmqpUser {
-    pub name: String,
-    /// `None`: the user logs in by certificate only.
-    pub password: Option<crosstie_auth::PasswordHash>,
-    pub tags: Vec<String>,
-    /// The user may connect from other machines.
-    pub is_remote_allowed: bool,
-}
-
-/// A vhost with its permissions.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AmqpVhost {
-    pub name: String,
-    pub permissions: Vec<AmqpPermission>,
-    /// Replication of the vhost.
-    pub replicated: Option<Replicated>,
-}
+use super::{AmqpUser, AmqpVhost, Json};
 
 /// The importable parts of a RabbitMQ definitions file.
 #[derive(Clone, Debug, Default, PartialEq)]

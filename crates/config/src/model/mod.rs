@@ -8,9 +8,11 @@ mod amqp;
 mod fabric;
 mod joint;
 mod outgoing;
+mod process;
 mod replicated;
 mod rlink;
 mod transport;
+mod values;
 mod web;
 mod worker;
 
@@ -19,7 +21,8 @@ use std::collections::BTreeSet;
 pub use serde_json::Value as Json;
 
 pub use crate::catalogue::amqp::{
-    Amqp, AmqpIdentity, AmqpLimits, AmqpMechanism, AmqpPermission, AmqpTransport,
+    Amqp, AmqpIdentity, AmqpLimits, AmqpMechanism, AmqpPermission, AmqpTransport, AmqpUser,
+    AmqpVhost,
 };
 pub use crate::catalogue::cookie::Cookie;
 pub use crate::catalogue::endpoint::{TcpEndpoint, Tls};
@@ -43,8 +46,7 @@ pub use crate::catalogue::worker::guest::{GuestOutput, GuestWatch, GuestWorker};
 pub use crate::catalogue::worker::router::RouterWorker;
 pub use crate::catalogue::worker::small::HostMonitorWorker;
 pub use amqp::{
-    AmqpUser, AmqpVhost, DefinedArguments, DefinedBinding, DefinedExchange, DefinedQueue,
-    Definitions, Skipped,
+    DefinedArguments, DefinedBinding, DefinedExchange, DefinedQueue, Definitions, Skipped,
 };
 pub use crosstie_routing::{
     Allow, CancelAnswers, Disclose, DiscloseMe, EmptyEligible, OnLeave, Permission, RequestIdCheck,
@@ -55,20 +57,16 @@ pub use crosstie_wamp::{MatchPolicy, Serializer};
 pub use fabric::{Fabric, NatsUrl};
 pub use joint::{Joint, JointExchange, JointKind, JointTarget};
 pub use outgoing::{Forwarding, OutgoingBridge, OutgoingKind};
+pub use process::{ChildEnvironment, Component, ComponentKind, GuestInput, Inherit, NativeOptions};
 pub use replicated::{Elsewhere, Replicated};
 pub use rlink::{RLinkAuth, RLinkEndpoint, RLinkRequest, RLinkTls, RLinkTransport};
 pub use transport::{
-    Admits, Allowed, CookieStore, Endpoint, ListenerLimits, Ping, RawSocket, Testee, TesteeKind,
-    Transport, TransportKind, WebSocket,
+    Admits, Endpoint, ListenerLimits, RawSocket, Testee, TesteeKind, Transport, TransportKind,
+    WebSocket,
 };
-pub use web::{
-    FileSource, LongPoll, RequestKey, Web, WebPaths, WebProgram, WebPython, WebService,
-    WebSocketReverseProxy,
-};
-pub use worker::{
-    ChildEnvironment, Component, ComponentKind, GuestInput, Inherit, NativeOptions, TesteeWorker,
-    Worker,
-};
+pub use values::{Allowed, CookieStore, FileSource, Ping, RealmLimits, RequestKey};
+pub use web::{LongPoll, Web, WebPaths, WebProgram, WebPython, WebService, WebSocketReverseProxy};
+pub use worker::{TesteeWorker, Worker};
 
 /// A node: its controller, its workers and their common limits.
 #[derive(Clone, Debug, PartialEq)]
@@ -90,18 +88,6 @@ pub struct Controller {
     pub id: Option<String>,
     pub title: Option<String>,
     pub shutdown: Vec<ShutdownTrigger>,
-}
-
-/// Limits of a realm. The node's apply if they are lower.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RealmLimits {
-    pub sessions_max: Option<usize>,
-    /// Of all sessions together, like the next two fields.
-    pub subscriptions_max: Option<usize>,
-    pub registrations_max: Option<usize>,
-    pub calls_pending_max: Option<usize>,
-    /// Of each session.
-    pub each: crosstie_routing::RoleLimits,
 }
 
 /// A listener for operators: plain HTTP, no WAMP.

@@ -2,13 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 use crosstie_auth::wamp::Methods;
 use crosstie_routing::RoleLimits;
 
 use super::{
-    AmqpTransport, Cookie, Page, Serializer, TcpEndpoint, Web, WebPaths, WebService,
+    Allowed, AmqpTransport, Cookie, Page, Ping, Serializer, TcpEndpoint, Web, WebPaths, WebService,
     WebSocketOptions, WebSocketTestee,
 };
 
@@ -40,17 +39,6 @@ pub struct ListenerLimits {
     pub authid_sessions_max: Option<usize>,
     /// Of each session.
     pub each: RoleLimits,
-}
-
-/// Accepted values of `Origin` or `Host`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Allowed {
-    All,
-    /// Names of this machine's loopback.
-    Loopback,
-    /// Patterns with `*`.
-    Matching(Vec<String>),
 }
 
 /// The protocol of a listener.
@@ -185,33 +173,4 @@ pub struct WebSocket {
     pub auth: Arc<Methods>,
     pub cookie: Option<Box<Cookie>>,
     pub options: WebSocketOptions,
-}
-
-/// Storage of cookies.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CookieStore {
-    Memory,
-    /// A path.
-    File(String),
-}
-
-/// Detection of dead peers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ping {
-    /// Silence after which a connection is pinged; without it there are no pings.
-    pub interval: Option<Duration>,
-    /// Maximum time for the answer; without it a missing answer ends nothing.
-    pub timeout: Option<Duration>,
-    pub payload_bytes: usize,
-    /// Whether anything the peer sends counts as an answer.
-    pub restart_on_any_traffic: bool,
-}
-
-impl Ping {
-    pub const NONE: Self = Self {
-        interval: None,
-        timeout: None,
-        payload_bytes: 12,
-        restart_on_any_traffic: true,
-    };
 }

@@ -1,6 +1,5 @@
 //! Web services of a listener, by path.
 
-use std::fmt;
 use std::time::Duration;
 
 use super::{
@@ -78,16 +77,6 @@ pub enum WebService {
     Python(Box<WebPython>),
 }
 
-/// Location of files.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum FileSource {
-    /// Relative to the node's directory.
-    Directory(String),
-    /// A folder inside a Python package.
-    Package { package: String, resource: String },
-}
-
 /// WAMP in HTTP requests (WAMP, "HTTP Longpoll Transport").
 #[derive(Clone, Debug, PartialEq)]
 pub struct LongPoll {
@@ -100,21 +89,6 @@ pub struct LongPoll {
     /// Maximum data queued for a session between requests.
     pub queue_bytes_max: usize,
     pub queue_messages_max: usize,
-}
-
-/// The key that signs requests.
-#[derive(Clone, PartialEq, Eq)]
-pub struct RequestKey {
-    pub key: String,
-    pub secret: String,
-}
-
-impl fmt::Debug for RequestKey {
-    /// Omits the secret, which must not reach a log.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut shown = f.debug_struct("RequestKey");
-        shown.field("key", &self.key).finish_non_exhaustive()
-    }
 }
 
 /// Forwarding of WebSocket connections to another server.
