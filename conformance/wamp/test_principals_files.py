@@ -64,7 +64,7 @@ def test_a_file_that_changes(node, tmp_path):
         peer.hear(WELCOME)
     # One with an error changes nothing, and is complained of without what is secret in it.
     file.write_text("zed: {ticket: hunter5, rôle: user}\n")
-    node.await_log(lambda line: "stay as they were" in str(line))
+    node.await_log(lambda line: "stay in force" in str(line))
     assert comes_in(node, "zed", "hunter4")
     file.unlink()
     file.write_text("eve: {ticket: hunter6}\n")

@@ -94,7 +94,7 @@ def test_a_silent_and_a_stalled_peer(start_router):
     ):
         stuck.subscribe("com.flood")
         await_true("it is closed", lambda: flood(router, publisher))
-        router.await_fault(0, "of what waits for it")
+        router.await_fault(0, "queued output")
         assert line_of(router, "session left", stuck.id).fields["reason"] == "stalled"
         # Whether the system's patience or the router's was over first, it is counted once.
         assert router.metric("connections_closed_for_stall_total") == 1

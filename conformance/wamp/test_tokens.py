@@ -148,7 +148,7 @@ def test_a_key_that_is_exchanged(node, issuer, tmp_path):
     await_true("the new key is read", lambda: answer(node, second.token())[0] == WELCOME)
     assert answer(node, issuer.token())[0] == WELCOME
     (tmp_path / "keys.json").write_text("{}")
-    node.await_log(lambda line: "stay as they were" in str(line))
+    node.await_log(lambda line: "stay in force" in str(line))
     assert answer(node, second.token())[0] == WELCOME
     publish(tmp_path, second)
     await_true("the old key is gone", lambda: answer(node, issuer.token())[0] != WELCOME)
