@@ -37,7 +37,8 @@ tables! {
              relative path starts at the node's directory; no two workers share a file.";
         limits: AmqpLimits as plain::section = object(&AMQP_LIMITS).otherwise("the defaults"),
             "Limits on the broker's memory, connections and declarations.";
-        identity: AmqpIdentity as plain::section = object(&IDENTITY).otherwise("RabbitMQ, whose behaviour the broker follows"),
+        identity: AmqpIdentity as plain::section = object(&IDENTITY)
+            .otherwise("RabbitMQ, whose behaviour the broker follows"),
             "Product, version and cluster name in `server_properties`. Clients choose features by them.";
         let users: Vec<AmqpUser> = Vec::new();
         let vhosts: Vec<AmqpVhost> = Vec::new();

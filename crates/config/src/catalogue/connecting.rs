@@ -23,7 +23,9 @@ tables! {
         ..DEBUG;
     }
 
-    static CONNECTING_RAWSOCKET_OPTIONS("components[].transport[rawsocket].options", "RawSocket options of a component") {
+    static CONNECTING_RAWSOCKET_OPTIONS(
+        "components[].transport[rawsocket].options", "RawSocket options of a component"
+    ) {
         "max_message_size" = integer(512, 16 << 20).or(16 << 20), "Maximum size of a received message, in bytes.";
     }
 
@@ -46,7 +48,7 @@ tables! {
         ..TYPE;
         "host" = text(Rule::Host).required().environment(), "Host of the router: a name or an IP address.";
         "port" = integer(1, 65_535).required().environment(), "Port of the router.";
-        "version" = Kind::Numbers {path: "", numbers: &[4, 6], }.otherwise("what the host's name resolves to"),
+        "version" = Kind::Numbers { path: "", numbers: &[4, 6] }.otherwise("what the host's name resolves to"),
             "IP version: 4 or 6.";
         ..TIMEOUT;
         "tls" = object(&CONNECTING_TLS).optional(), "TLS for the connection to the router.";

@@ -13,11 +13,11 @@ tables! {
     const BACKLOG = "backlog": integer(1, 65_535).or(1_024), "Maximum number of connections that wait to be accepted.";
     const PORT = "port": integer(0, 65_535).otherwise("a port of `portrange`").environment(),
         "Port to listen on. 0 takes any free port.";
-    const PORTRANGE = "portrange": Kind::List {of: &integer(1, 65_535), least: 1, }.otherwise("the port in `port`"),
+    const PORTRANGE = "portrange": Kind::List { of: &integer(1, 65_535), least: 1 }.otherwise("the port in `port`"),
         "First and last port of a range, in place of `port`. The listener takes the first free one.";
     const INTERFACE = "interface": text(Rule::Interface).otherwise("all interfaces").environment(),
         "Address to listen on.";
-    const VERSION = "version": Kind::Numbers {path: "", numbers: &[4, 6], }.otherwise("the interface's, else 4"),
+    const VERSION = "version": Kind::Numbers { path: "", numbers: &[4, 6] }.otherwise("the interface's, else 4"),
         "IP version: 4 or 6.";
     const SHARED = "shared": OFF, "Lets other processes listen on the same port (`SO_REUSEPORT`).";
     const USER_TIMEOUT = "user_timeout": integer(0, 65_535).otherwise("`limits.queue_stall_timeout_ms`"),

@@ -18,7 +18,7 @@ tables! {
             "Handling of single-callee procedures while nodes cannot reach each other. `fast` lets each part have a \
              callee, and revokes all but one when the parts reconnect. With `strict`, JetStream grants the procedure \
              to one node; if JetStream cannot be reached, REGISTER fails with `wamp.error.network_failure`.";
-        "single_replicas" = Kind::Numbers {path: "realms[].fabric.single_replicas", numbers: &[1, 3, 5], }.or(3).own(),
+        "single_replicas" = Kind::Numbers { path: "realms[].fabric.single_replicas", numbers: &[1, 3, 5] }.or(3).own(),
             "Number of JetStream replicas of the grants with `single: strict`. An existing bucket keeps its number.";
         "local_prefixes" = list(&text(Rule::NotEmpty)).optional().own(),
             "Prefixes of topics whose events stay on their node.";

@@ -50,7 +50,8 @@ tables! {
         "require_ip" = list_not_empty(&text(Rule::Network)).otherwise("any"),
             "Addresses and networks that requests may come from: `192.168.0.0/16`, or with the mask written out.";
         ..POST_BODY_LIMIT => body_bytes_max: usize;
-        timestamp_delta_limit => timestamp_delta_max: Option<Duration> as plain::positive_seconds = integer_or_zero(1, 86_400).or(300),
+        timestamp_delta_limit => timestamp_delta_max: Option<Duration> as plain::positive_seconds =
+            integer_or_zero(1, 86_400).or(300),
             "Tolerated difference between a signed request's time and the router's, in seconds. 0 accepts any time.";
         refuse_replay: bool = OFF.own(), "Accepts a signed request only once. It needs `timestamp_delta_limit`.";
         replays_max: usize = integer(1, 1 << 30).or(1_000_000).own(),

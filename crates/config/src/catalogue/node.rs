@@ -13,7 +13,7 @@ tables! {
     pub static CONFIG("(file)", "a configuration") {
         "$schema" = text(Rule::Any).optional(),
             "Location of the JSON Schema, for editors. Crosstie does not read it.";
-        "version" = Kind::Numbers {path: "(file).version", numbers: &[2], }.or(2),
+        "version" = Kind::Numbers { path: "(file).version", numbers: &[2] }.or(2),
             "Version of the file format. Crosstie converts version 1 with a warning. A file without `version` \
              counts as version 1 if its permissions have that form.";
         "controller" = object(&CONTROLLER).otherwise("the defaults"), "Keys of the node itself.";

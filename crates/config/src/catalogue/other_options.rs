@@ -40,7 +40,9 @@ tables! {
     }
 
     /// The options of a router's listener, for a component that connects.
-    pub(super) static WEBSOCKET_CLIENT_OPTIONS("components[].transport[websocket].options", "WebSocket options of a component") {
+    pub(super) static WEBSOCKET_CLIENT_OPTIONS(
+        "components[].transport[websocket].options", "WebSocket options of a component"
+    ) {
         "max_message_size" = integer(1, 64 << 20).otherwise("Autobahn's own"),
             "Maximum size of a received message after decompression, in bytes.";
         ..MAX_FRAME_SIZE;

@@ -8,7 +8,8 @@ use super::table::tables;
 tables! {
     pub(super) static REPLICATED("workers[router].amqp.vhosts[].replicated", "a replicated vhost") {
         "nats" = object(&NATS).required().own(), "NATS servers with JetStream that keep the vhost's journal.";
-        "replicas" = Kind::Numbers {path: "workers[router].amqp.vhosts[].replicated.replicas", numbers: &[1, 3], }.or(3).own(),
+        "replicas" = Kind::Numbers { path: "workers[router].amqp.vhosts[].replicated.replicas", numbers: &[1, 3] }
+            .or(3).own(),
             "Number of JetStream replicas of the journal, set when the journal is created. With 1 the vhost \
              survives the loss of its node, but not of that server.";
         "standby" = one_of(&STANDBY).or_text("warm").own(),

@@ -67,7 +67,8 @@ rules! {
     Id: "an id: 3 to 64 lower-case letters, digits and underscores, a letter first", Some("^[a-z][a-z0-9_]{2,63}$"),
         |text| (3..=64).contains(&text.len()) && is_lower_case_name(text);
     /// An id that stands in URIs as one component, and that Crossbar.io does not check.
-    UriComponent: "an id: text that is not empty, without whitespace, . and #", Some("^[^\\s.#\\u0000-\\u001f\\u007f]+$"),
+    UriComponent: "an id: text that is not empty, without whitespace, . and #",
+        Some("^[^\\s.#\\u0000-\\u001f\\u007f]+$"),
         |text| {
             let is_foreign = |c: char| c.is_whitespace() || ".#".contains(c);
             Rule::Name.holds(text) && !text.contains(is_foreign)
@@ -103,7 +104,8 @@ rules! {
     Location: "a URL or a path, without whitespace and control characters", Some("^[^\\s\\u0000-\\u001f\\u007f]+$"),
         |text| !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || c.is_control());
     /// The beginning of a URL's path, or nothing.
-    UrlPath: "a path that begins with a slash, without whitespace, ? and #", Some("^(/[^\\s?#\\u0000-\\u001f\\u007f]*)?$"),
+    UrlPath: "a path that begins with a slash, without whitespace, ? and #",
+        Some("^(/[^\\s?#\\u0000-\\u001f\\u007f]*)?$"),
         |text| {
             let foreign = |c: char| c.is_whitespace() || c.is_control() || c == '?' || c == '#';
             text.is_empty() || (text.starts_with('/') && !text.contains(foreign))

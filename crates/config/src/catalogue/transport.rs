@@ -71,7 +71,8 @@ tables! {
         ..TYPE, TRANSPORT_ID, ENDPOINT_KEY, MAX_CONNECTIONS.own(), TESTEE_DEBUG;
     }
 
-    pub(super) static WEBSOCKET_TESTEE_TRANSPORT("transports[websocket.testee]", "a WebSocket testee") = TESTEE_TRANSPORT_KEYS;
+    pub(super) static WEBSOCKET_TESTEE_TRANSPORT("transports[websocket.testee]", "a WebSocket testee") =
+        TESTEE_TRANSPORT_KEYS;
 
     pub(super) const TESTEE_TRANSPORT_KEYS {
         ..TYPE, TRANSPORT_ID, ENDPOINT_KEY, MAX_CONNECTIONS.own(), URL;

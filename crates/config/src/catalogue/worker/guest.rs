@@ -28,7 +28,8 @@ tables! {
         stdout: GuestOutput = one_of(&GUEST_OUTPUT).or_text("log"),
             "Destination of standard output: closed, the node's log, or discarded.";
         stderr: GuestOutput = one_of(&GUEST_OUTPUT).or_text("log"), "Destination of standard error, likewise.";
-        watch: Option<GuestWatch> as plain::optional_section = object(&WATCH).optional(), "Directories whose changes restart the guest.";
+        watch: Option<GuestWatch> as plain::optional_section = object(&WATCH).optional(),
+            "Directories whose changes restart the guest.";
         ..RESTART.own() => restart: Restart;
         ..CPU_AFFINITY.own() => cpu_affinity: Vec<usize>;
         ..DISABLED.own();

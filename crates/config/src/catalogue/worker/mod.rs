@@ -68,7 +68,7 @@ tables! {
                  inherits what programs need to run, such as `PATH`, `HOME`, `LANG` and `TZ`"
             ),
             "Variables inherited from the node: all (`true`), none (`false`), or those listed.";
-        "vars" = Kind::Map {keys: Rule::VariableName, of: &text(Rule::NoNul), environment: true, }.optional(),
+        "vars" = Kind::Map { keys: Rule::VariableName, of: &text(Rule::NoNul), environment: true }.optional(),
             "Variables to set or replace.";
     }
 

@@ -31,7 +31,8 @@ tables! {
         "websocket" => TESTEE_WEBSOCKET, "websocket.testee" => WEBSOCKET_TESTEE_TRANSPORT
     }
 
-    static TESTEE_WEBSOCKET("workers[websocket-testee].transport[websocket]", "a WebSocket testee") = TESTEE_TRANSPORT_KEYS;
+    static TESTEE_WEBSOCKET("workers[websocket-testee].transport[websocket]", "a WebSocket testee") =
+        TESTEE_TRANSPORT_KEYS;
 
     pub(super) static HOST_MONITOR("workers[hostmonitor]", "a host monitor") {
         ..TYPE, WORKER_ID;
