@@ -15,7 +15,7 @@ pub struct Page {
 
 impl Page {
     /// Reads a page.
-    pub fn read(path: &Path) -> Page {
+    pub fn read(path: &Path) -> Self {
         let text = fs::read_to_string(path).expect("a page is UTF-8");
         let mut is_code = false;
         let mut prose = Vec::new();
@@ -27,7 +27,7 @@ impl Page {
             }
         }
         assert!(!is_code, "{}: a code block does not end", path.display());
-        Page {
+        Self {
             path: path.to_owned(),
             prose,
             bytes: text.len(),

@@ -98,8 +98,8 @@ fn builds_are_within_their_budget() {
     for (profile, bytes_max) in &budgets {
         let path = target().join(profile).join("crosstie");
         match size(&path) {
-            None => println!("{profile}: not built, not judged"),
-            Some(bytes) if bytes <= *bytes_max => println!("{profile}: {bytes} of {bytes_max}"),
+            None => eprintln!("{profile}: not built, not judged"),
+            Some(bytes) if bytes <= *bytes_max => eprintln!("{profile}: {bytes} of {bytes_max}"),
             Some(bytes) => too_large.push(format!(
                 "{}: {bytes} bytes, and {BUDGET} has {bytes_max}",
                 path.display()

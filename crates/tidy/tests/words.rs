@@ -42,20 +42,21 @@ fn collect(folder: &Path, is_deep: bool, counted: &mut Vec<(String, Counts)>) {
     }
 }
 
+type Count = fn(&Counts) -> usize;
+
 fn holds(what: &str, counted: &[(String, Counts)]) {
-    let sum = |count: fn(&Counts) -> usize| -> usize {
-        counted.iter().map(|(_, counts)| count(counts)).sum()
-    };
+    let sum = |count: Count| -> usize { counted.iter().map(|(_, counts)| count(counts)).sum() };
     let sentences = sum(|counts| counts.sentences);
     assert!(
         sentences > 1_000,
         "only {sentences} sentences of {what} were found"
     );
-    let rules: [(&str, fn(&Counts) -> usize); 2] = [
-        ("begin with Who, What or Where", |counts| counts.clauses),
-        ("name no actor (somebody, nobody)", |counts| counts.nameless),
-    ];
-    for (rule, count) in rules {
+    let clauses: Count = |counts| counts.clauses;
+    let nameless: Count = |counts| counts.nameless;
+    for (rule, count) in [
+        ("begin with Who, What or Where", clauses),
+        ("name no actor (somebody, nobody)", nameless),
+    ] {
         let found = sum(count);
         let mut files: Vec<_> = counted
             .iter()
