@@ -23,7 +23,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 DENY = ROOT / "deny.toml"
 ADVISORIES = Path(__file__).resolve().parent / "advisories.tsv"
-# An older copy lacks advisories that packages may have by now.
+# After so long without a look at the database packages may have advisories that the copy lacks.
 DAYS_MAX = 60
 RENEWAL = """\
   git clone --depth 1 https://github.com/rustsec/advisory-db /tmp/advisory-db
@@ -127,8 +127,8 @@ def is_allowed(expression: str, allowed: set[str]) -> bool:
     return either()
 
 
-def read_advisories() -> tuple[str, list[Advisory]]:
-    """Return the list, and the day that its database was of."""
+def read_advisories() -> tuple[str, str, list[Advisory]]:
+    """Return the list, the day of its database, and the day of the last look at that."""
     first, *lines = ADVISORIES.read_text(encoding="utf-8").splitlines()
     found = []
     for line in lines:
@@ -137,7 +137,8 @@ def read_advisories() -> tuple[str, list[Advisory]]:
             tuple(part for part in ranges.split(";") if part) for ranges in (patched, unaffected)
         ]
         found.append(Advisory(name, package, kind, *split))
-    return first.rsplit(" ", 1)[1], found
+    of, looked = first.rsplit("as of ", 1)[1].split(", looked for on ")
+    return of, looked, found
 
 
 def update(database: Path) -> None:
@@ -162,8 +163,10 @@ def update(database: Path) -> None:
         ]
         columns += [";".join(versions.get(which, [])) for which in ("patched", "unaffected")]
         lines.append("\t".join(columns))
+    looked = datetime.date.today().isoformat()
     heading = (
-        f"# Packages, and the versions that are fine; of RustSec's database (CC0-1.0) as of {day}"
+        "# Packages, and the versions that are fine; of RustSec's database (CC0-1.0) "
+        f"as of {day}, looked for on {looked}"
     )
     ADVISORIES.write_text("\n".join([heading, *lines]) + "\n", encoding="utf-8")
 
@@ -216,10 +219,10 @@ def judge(found: list[dict], rules: dict, advisories: list[Advisory]) -> list[st
 
 
 def too_old(days: int) -> str | None:
-    """Return the complaint about a copy of this age, with the commands for a new one."""
+    """Return the complaint if the database was looked for so long ago, with the commands."""
     if days <= DAYS_MAX:
         return None
-    return f"the copy of the advisories is older than {DAYS_MAX} days; to renew it:\n{RENEWAL}"
+    return f"the last look for advisories was over {DAYS_MAX} days ago; to look again:\n{RENEWAL}"
 
 
 def main() -> int:
@@ -231,7 +234,7 @@ def main() -> int:
         print("expected nothing, or --update and a copy of RustSec's database", file=sys.stderr)
         return 2
     rules = tomllib.loads(DENY.read_text(encoding="utf-8"))
-    day, advisories = read_advisories()
+    day, looked, advisories = read_advisories()
     failed = 0
     for manifest in MANIFESTS:
         found = packages(ROOT / manifest, rules["graph"]["targets"])
@@ -240,8 +243,8 @@ def main() -> int:
         print(f"{manifest}: {len(found)} packages, {len(wrong)} complaints")
         for complaint in wrong:
             print(f"  {complaint}")
-    days = (datetime.date.today() - datetime.date.fromisoformat(day)).days
-    print(f"{len(advisories)} advisories, of {day}, {days} days ago")
+    days = (datetime.date.today() - datetime.date.fromisoformat(looked)).days
+    print(f"{len(advisories)} advisories of {day}, looked for on {looked}")
     complaint = too_old(days)
     if complaint:
         print(complaint)

@@ -95,8 +95,9 @@ def test_packages(found, complaint):
 
 
 def test_the_list_is_read():
-    day, advisories = supply.read_advisories()
-    assert len(day) == len("2026-01-01")
+    day, looked, advisories = supply.read_advisories()
+    assert len(day) == len(looked) == len("2026-01-01")
+    assert day <= looked
     assert len(advisories) > 1000
     # Every range in it can be read.
     for advisory in advisories:
@@ -104,7 +105,7 @@ def test_the_list_is_read():
 
 
 @pytest.mark.parametrize(("days", "fails"), [(0, False), (60, False), (61, True), (400, True)])
-def test_an_old_copy_of_the_advisories_fails(days, fails):
+def test_advisories_that_were_long_not_looked_for_fail(days, fails):
     complaint = supply.too_old(days)
     assert bool(complaint) == fails
     if complaint:
