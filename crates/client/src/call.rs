@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::arguments::Arguments;
 use crate::client::Client;
 use crate::error::{CallError, Disconnected, Failure};
-use crate::shared::{Reply, Waiter};
+use crate::waiter::{Reply, Waiter};
 
 /// The options of a call.
 #[non_exhaustive]

@@ -10,7 +10,8 @@ use crate::config::Config;
 use crate::connection::Connection;
 use crate::drive;
 use crate::error::{ConnectError, Disconnected, Failure, PublishError, Unsendable};
-use crate::shared::{Active, Listeners, Reply, Shared, State, Waiter};
+use crate::shared::{Active, Listeners, Shared, State};
+use crate::waiter::{Reply, Waiter};
 use crate::welcome::Welcome;
 
 /// A client of one realm of one router.

@@ -5,20 +5,21 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crosstie_wamp::{
-    Dict, Disclosed, EventDetails, InvocationDetails, Message, Payload, PublicationId, RequestId,
-    TRUSTLEVEL,
+    Dict, EventDetails, InvocationDetails, Message, Payload, PublicationId, RequestId, TRUSTLEVEL,
 };
 use tokio::sync::{mpsc, watch};
 
 use crate::arguments::Arguments;
 use crate::error::{ApplicationError, Disconnected, Failure};
-use crate::invocation::{
-    Delivery, Interrupt, Interrupts, Invocation, Peer, Progress, Responder, Running, Unanswered,
-};
+use crate::event::Event;
+use crate::handler::Running;
+use crate::interrupt::{Interrupt, Interrupts};
+use crate::invocation::{Delivery, Invocation, Progress, Responder, Unanswered};
+use crate::peer::Peer;
 use crate::restore::RestoreRetries;
 use crate::session::{Answer, Effect, ListenerKey, Violation};
-use crate::shared::{Active, Inner, ListenerKind, Listeners, Reply, Shared, Waiter};
-use crate::subscription::Event;
+use crate::shared::{Active, Inner, ListenerKind, Listeners, Shared};
+use crate::waiter::{Reply, Waiter};
 
 /// Handles one message; `Some` ends the session.
 pub(crate) fn deliver(
@@ -167,7 +168,7 @@ fn event(
     Event {
         publication,
         topic: details.topic.as_deref().unwrap_or(topic).to_owned(),
-        publisher: details.publisher.as_ref().map(peer),
+        publisher: details.publisher.as_ref().map(Peer::of),
         retained: details.retained,
         trustlevel: trustlevel(details.passthru.as_deref()),
         arguments: Arguments::from_payload(payload),
@@ -217,7 +218,7 @@ fn invoke(
             Some(called) => called.as_ref().into(),
             None => Arc::clone(procedure),
         },
-        caller: details.caller.as_ref().map(peer),
+        caller: details.caller.as_ref().map(Peer::of),
         trustlevel: trustlevel(details.passthru.as_deref()),
         timeout: Some(Duration::from_millis(details.timeout_ms)).filter(|time| !time.is_zero()),
         chunks: chunks_receiver,
@@ -238,14 +239,6 @@ fn trustlevel(passthru: Option<&Dict>) -> Option<u64> {
     let mut passed_on = passthru.into_iter().flatten();
     let (_, level) = passed_on.find(|(key, _)| key == TRUSTLEVEL)?;
     level.as_u64()
-}
-
-fn peer(disclosed: &Disclosed<'_>) -> Peer {
-    Peer {
-        session: disclosed.session,
-        authid: disclosed.authid.as_ref().to_owned(),
-        authrole: disclosed.authrole.as_ref().to_owned(),
-    }
 }
 
 /// Answers that the callee has no room for an invocation, or for a chunk of it.

@@ -4,11 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crosstie_wamp::{CancelMode, InterruptOptions, Payload, RequestId, SessionId, YieldOptions};
-use tokio::sync::{mpsc, watch};
+use crosstie_wamp::{Payload, RequestId, SessionId, Value, YieldOptions};
+use tokio::sync::mpsc;
 
 use crate::arguments::Arguments;
 use crate::error::{ApplicationError, Failure, ProgressError, Unsendable};
+use crate::interrupt::{Interrupt, Interrupts};
+use crate::peer::Peer;
 use crate::shared::Shared;
 
 /// One call of a registered procedure.
@@ -25,34 +27,11 @@ pub struct Invocation {
     pub(crate) interrupts: Interrupts,
 }
 
-/// Another session of the realm, as far as the router discloses it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Peer {
-    pub session: SessionId,
-    pub authid: String,
-    pub authrole: String,
-}
-
 /// Sends progressive results; see [`Invocation::progress`].
 #[derive(Clone, Debug)]
 pub struct Progress {
     pub(crate) wanted: bool,
     pub(crate) responder: Responder,
-}
-
-/// Signals that the call was cancelled; see [`Invocation::interrupts`].
-#[derive(Clone, Debug)]
-pub struct Interrupts {
-    pub(crate) receiver: watch::Receiver<Option<Interrupt>>,
-}
-
-/// The reason why a call's answer is not wanted any more.
-#[non_exhaustive]
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Interrupt {
-    pub mode: Option<CancelMode>,
-    /// The error URI to answer with, for instance `wamp.error.canceled`.
-    pub reason: String,
 }
 
 impl Invocation {
@@ -129,58 +108,11 @@ impl Progress {
     }
 }
 
-impl Interrupts {
-    /// Waits until the call is cancelled.
-    pub async fn interrupted(&mut self) -> Interrupt {
-        // The sender ends with the session: then no answer can be sent any more.
-        match self.receiver.wait_for(Option::is_some).await {
-            Ok(interrupt) => interrupt.clone().unwrap_or_else(Interrupt::lost),
-            Err(_) => Interrupt::lost(),
-        }
-    }
-
-    /// Whether the call was cancelled.
-    pub fn is_interrupted(&self) -> bool {
-        self.receiver.has_changed().is_err() || self.receiver.borrow().is_some()
-    }
-}
-
-impl Interrupt {
-    pub(crate) fn new(options: &InterruptOptions<'_>) -> Self {
-        let reason = options.reason.as_deref();
-        Self {
-            mode: options.mode,
-            reason: reason.unwrap_or("wamp.error.canceled").to_owned(),
-        }
-    }
-
-    fn lost() -> Self {
-        Self {
-            mode: None,
-            reason: "wamp.error.canceled".to_owned(),
-        }
-    }
-}
-
-impl From<Interrupt> for ApplicationError {
-    fn from(interrupt: Interrupt) -> Self {
-        Self::new(interrupt.reason, ())
-    }
-}
-
 /// An invocation on its way to the handler.
 #[derive(Debug)]
 pub(crate) struct Delivery {
     pub(crate) invocation: Invocation,
     pub(crate) unanswered: Unanswered,
-}
-
-/// The session's state of an invocation.
-#[derive(Debug)]
-pub(crate) struct Running {
-    pub(crate) interrupt: watch::Sender<Option<Interrupt>>,
-    /// `None` after the last chunk.
-    pub(crate) chunks: Option<mpsc::Sender<Arguments>>,
 }
 
 /// The way of an invocation's answers: to its own session, or nowhere.
@@ -258,7 +190,8 @@ impl Unanswered {
                 Unsendable::TooLong { .. } => "wamp.error.payload_size_exceeded",
                 Unsendable::Arguments(_) => "wamp.error.invalid_payload",
             };
-            let error = ApplicationError::new(uri, crate::args![error.to_string()]);
+            let text = vec![Value::String(error.to_string())];
+            let error = ApplicationError::new(uri, text);
             // Without a session there is no receiver left.
             let _ = self.responder.refuse(&error).await;
         }

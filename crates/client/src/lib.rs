@@ -47,19 +47,25 @@ mod dial;
 mod drive;
 mod endpoint;
 mod error;
+mod event;
+mod handler;
 mod handshake;
 mod incoming;
+mod interrupt;
 mod invocation;
 mod join;
 mod keepalive;
 mod outgoing;
+mod peer;
 pub mod pipe;
 mod registration;
 mod restore;
+
 mod session;
 mod shared;
 mod subscription;
 mod trust;
+mod waiter;
 mod welcome;
 mod writer;
 
@@ -78,10 +84,13 @@ pub use error::{
     ApplicationError, CallError, ConnectError, Disconnected, ProgressError, PublishError,
     RegisterError, SubscribeError, Unsendable,
 };
-pub use invocation::{Interrupt, Interrupts, Invocation, Peer, Progress};
+pub use event::Event;
+pub use interrupt::{Interrupt, Interrupts};
+pub use invocation::{Invocation, Progress};
+pub use peer::Peer;
 pub use registration::{OnInterrupt, RegisterOptions, Registration};
 pub use shared::State;
-pub use subscription::{Event, SubscribeOptions, Subscription};
+pub use subscription::{SubscribeOptions, Subscription};
 pub use welcome::Welcome;
 
 pub use crosstie_auth::wamp::SigningKey;

@@ -11,7 +11,8 @@ use crate::client::Client;
 use crate::error::{ApplicationError, Failure, RegisterError};
 use crate::invocation::{Delivery, Invocation};
 use crate::session::ListenerKey;
-use crate::shared::{Listener, ListenerKind, Reply, Shared};
+use crate::shared::{Listener, ListenerKind, Shared};
+use crate::waiter::Reply;
 
 /// The options of a registration and its handlers.
 #[non_exhaustive]

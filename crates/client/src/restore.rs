@@ -3,7 +3,8 @@
 use tokio::time::Instant;
 
 use crate::config::{Config, chance};
-use crate::shared::{Active, Inner, ListenerKind, Waiter};
+use crate::shared::{Active, Inner, ListenerKind};
+use crate::waiter::Waiter;
 
 /// Requests every listener that the session was not asked for.
 pub(crate) fn restore(inner: &mut Inner) {

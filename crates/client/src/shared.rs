@@ -11,41 +11,19 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crosstie_wamp::{RegisterOptions, SubscribeOptions};
 use parking_lot::Mutex;
-use tokio::sync::{Notify, mpsc, oneshot, watch};
+use tokio::sync::{Notify, mpsc, watch};
 
-use crate::arguments::Arguments;
 use crate::config::Config;
 use crate::error::{Disconnected, Failure, Unsendable};
-use crate::invocation::{Delivery, Running};
+use crate::event::Event;
+use crate::handler::Running;
+use crate::invocation::Delivery;
 use crate::outgoing::Outgoing;
 use crate::session::{ListenerKey, Session};
-use crate::subscription::Event;
+use crate::waiter::Waiter;
 use crate::welcome::Welcome;
 
 pub(crate) type ClientSession = Session<Waiter, Running>;
-
-/// The waiter for the answer to a request.
-#[derive(Debug)]
-pub(crate) enum Waiter {
-    /// Waits for a single answer.
-    Answer(oneshot::Sender<Result<Reply, Failure>>),
-    /// Waits for results, of which only the last ends the call. One place is reserved for that last one.
-    Results {
-        results: mpsc::Sender<Result<Reply, Failure>>,
-        overflow: Arc<AtomicBool>,
-    },
-    /// None: a listener is being restored in a new session.
-    Restoration(ListenerKey),
-}
-
-/// The answer to a request.
-#[derive(Debug)]
-pub(crate) enum Reply {
-    Progress(Arguments),
-    Result(Arguments),
-    Published(crosstie_wamp::PublicationId),
-    Done,
-}
 
 /// A client's state; see [`Client::state`](crate::Client::state).
 #[non_exhaustive]
@@ -195,17 +173,5 @@ impl Shared {
 
     pub(crate) fn is_leaving(&self) -> bool {
         self.leaving.load(Ordering::Acquire)
-    }
-}
-
-impl Waiter {
-    /// Passes the final answer on.
-    pub(crate) fn settle(self, outcome: Result<Reply, Failure>) {
-        match self {
-            // If the waiter is gone, the answer has no receiver.
-            Self::Answer(sender) => drop(sender.send(outcome)),
-            Self::Results { results, .. } => drop(results.try_send(outcome)),
-            Self::Restoration(_) => {}
-        }
     }
 }

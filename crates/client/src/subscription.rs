@@ -5,32 +5,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
-use crosstie_wamp::{MatchPolicy, PublicationId};
+use crosstie_wamp::MatchPolicy;
 use futures_core::Stream;
 use tokio::sync::mpsc;
 
-use crate::arguments::Arguments;
 use crate::client::Client;
 use crate::error::{Failure, SubscribeError};
-use crate::invocation::Peer;
+use crate::event::Event;
 use crate::session::ListenerKey;
-use crate::shared::{Listener, ListenerKind, Reply};
-
-/// A publication to a topic.
-#[non_exhaustive]
-#[derive(Clone, Debug)]
-pub struct Event {
-    pub publication: PublicationId,
-    /// Differs from the subscribed topic if that is a pattern.
-    pub topic: String,
-    /// The publisher, if the router discloses it.
-    pub publisher: Option<Peer>,
-    /// Whether it was published before the subscription, and retained.
-    pub retained: bool,
-    /// The trust level that the router assigns to the event; 0 is the lowest.
-    pub trustlevel: Option<u64>,
-    pub arguments: Arguments,
-}
+use crate::shared::{Listener, ListenerKind};
+use crate::waiter::Reply;
 
 /// The options of a subscription.
 #[non_exhaustive]

@@ -14,7 +14,7 @@ const FILES_MAX: &[(&str, usize)] = &[
     ("config", 5),
     ("transport", 6),
     ("testee", 5),
-    ("client", 22),
+    ("client", 2),
     ("oslo", 7),
     ("realms", 4),
     ("broker", 11),

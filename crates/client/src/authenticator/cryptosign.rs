@@ -6,7 +6,8 @@ use std::sync::Arc;
 use crosstie_auth::wamp::SigningKey;
 use crosstie_wamp::{Dict, Value};
 
-use super::{AuthenticateError, Authenticator, Challenge, Signature, entry};
+use super::challenge::entry;
+use super::{AuthenticateError, Authenticator, Challenge, Signature};
 
 /// WAMP-cryptosign: the client signs the router's challenge with Ed25519. WAMP advanced profile, "Cryptosign-based
 /// Authentication".

@@ -7,7 +7,8 @@ use base64::engine::general_purpose::STANDARD;
 use crosstie_auth::wamp::scram::{AuthMessage, Function, Kdf, Reading, prepare_name};
 use crosstie_wamp::{Dict, Value};
 
-use super::{AuthenticateError, Authenticator, Challenge, Signature, entry};
+use super::challenge::entry;
+use super::{AuthenticateError, Authenticator, Challenge, Signature};
 
 /// SCRAM, under the name `scram` and in the form of Crossbar.io and Autobahn. Both sides prove knowledge of the
 /// password or its derived keys, which exposes a router without them.

@@ -5,7 +5,8 @@ use std::fmt;
 use crosstie_auth::wamp::{Key, Salted};
 use crosstie_wamp::{Dict, Value};
 
-use super::{AuthenticateError, Authenticator, Challenge, Signature, entry};
+use super::challenge::entry;
+use super::{AuthenticateError, Authenticator, Challenge, Signature};
 
 /// A secret that is never sent: it signs the challenge, or with a salted challenge the key derived from it does. WAMP
 /// advanced profile, "Challenge Response Authentication".

@@ -18,6 +18,7 @@
 mod effect;
 mod handle;
 mod invocations;
+mod listener_key;
 mod requests;
 #[cfg(test)]
 mod tests;
@@ -29,13 +30,10 @@ use crosstie_wamp::{
 };
 
 pub(crate) use effect::{Answer, Effect, Violation};
+pub(crate) use listener_key::ListenerKey;
 
 use crate::error::Unsendable;
 use crate::outgoing::Outgoing;
-
-/// A registration or subscription of this client, for the client's lifetime: the routers' ids change with each session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct ListenerKey(pub(crate) u64);
 
 /// See the module.
 #[derive(Debug)]
