@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 use crate::management::Request;
 use crate::process::Ended;
 use crate::programs::StartProgram;
-use crate::workers::components::NotStarted;
+use crate::workers::hosted::NotStarted;
 
 /// An event.
 pub(crate) enum Event {

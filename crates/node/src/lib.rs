@@ -15,11 +15,13 @@ pub mod directory;
 mod event;
 mod management;
 mod node;
+mod outcome;
 mod place;
 pub mod process;
 mod programs;
 mod report;
 mod shutdown;
+mod start;
 mod task;
 mod triggers;
 mod workers;
@@ -28,5 +30,7 @@ mod workers;
 pub use crosstie_router::{
     amqp::NatsCredentials, amqp::try_import, certificates, check_peer, check_tls,
 };
-pub use node::{Node, Options, Outcome, StartError};
+pub use node::Node;
+pub use outcome::Outcome;
 pub use report::CHILD_LINES;
+pub use start::{Options, StartError};

@@ -6,7 +6,8 @@ use crosstie_router::Router;
 use tracing::{info, warn};
 
 use crate::event::{Event, Run};
-use crate::node::{Node, Outcome};
+use crate::node::Node;
+use crate::outcome::{Ending, Outcome, Phase};
 use crate::triggers::{self, Exit};
 
 /// Time for a process to end after TERM.
@@ -14,22 +15,6 @@ const ENDED_WITHIN: Duration = Duration::from_secs(10);
 
 /// A signal for a whole process group may arrive several times at once; a later one is deliberate.
 const SAME_SIGNAL_WITHIN: Duration = Duration::from_millis(300);
-
-/// A shutdown in progress.
-pub(crate) struct Ending {
-    since: Instant,
-    outcome: Outcome,
-    phase: Phase,
-    /// The end of a worker has announced the shutdown.
-    is_announced: bool,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    Processes,
-    Routers,
-    Over,
-}
 
 impl Node {
     pub(crate) fn handle_signal(&mut self, signal: &str) {

@@ -20,7 +20,7 @@ const FILES_MAX: &[(&str, usize)] = &[
     ("broker", 11),
     ("site", 5),
     ("router", 7),
-    ("node", 19),
+    ("node", 2),
     ("bench", 7),
     ("report", 5),
     ("cli", 15),

@@ -1,26 +1,11 @@
 //! The node's events in its management realm.
 
-use crosstie_client::{Client, args};
 use crosstie_config::Json;
 use serde_json::json;
-use tokio::sync::mpsc;
 
+use super::publication::Publication;
 use crate::node::Node;
 use crate::workers::Worker;
-
-/// An event to be published.
-pub(super) struct Publication {
-    topic: String,
-    details: Json,
-}
-
-/// Publishes events in their order, while the node lives.
-pub(super) async fn publish(client: Client, mut publications: mpsc::Receiver<Publication>) {
-    while let Some(Publication { topic, details }) = publications.recv().await {
-        // Between two sessions no subscriber exists.
-        let _ = client.publish(&topic, args![details]).await;
-    }
-}
 
 impl Node {
     /// Publishes an event; without a management realm it has no subscribers.

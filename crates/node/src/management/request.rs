@@ -1,13 +1,10 @@
-//! One call of a management procedure: from its caller through the node's loop and back.
+//! One call of a management procedure: its arguments, and the way of its answer.
 
-use crosstie_client::{ApplicationError, ArgumentError, Arguments, FromValue, Invocation, args};
+use crosstie_client::{ArgumentError, Arguments, FromValue};
 use crosstie_config::Json;
 use tokio::sync::oneshot;
 
 use super::errors::{self, Refusal};
-use super::procedures::{Handler, Procedure, worker_of};
-use crate::event::{Event, Events};
-use crate::node::Node;
 
 /// The answer to a call.
 pub(crate) type Answer = Result<Json, Refusal>;
@@ -17,9 +14,10 @@ pub(crate) type Reply = oneshot::Sender<Answer>;
 
 /// A pending call.
 pub(crate) struct Request {
-    procedure: &'static Procedure,
-    call: Call,
-    reply: Reply,
+    /// The URI in the table of procedures.
+    pub(super) procedure: &'static str,
+    pub(super) call: Call,
+    pub(super) reply: Reply,
 }
 
 /// The procedure's worker and arguments.
@@ -29,52 +27,10 @@ pub(crate) struct Call {
     arguments: Arguments,
 }
 
-/// Passes a call to the node's loop, and waits for its answer.
-pub(super) async fn ask(
-    procedure: &'static Procedure,
-    invocation: Invocation,
-    events: Events,
-) -> Result<Arguments, ApplicationError> {
-    let worker = worker_of(invocation.procedure()).unwrap_or_default();
-    let (reply, answer) = oneshot::channel();
-    let request = Request {
-        procedure,
-        call: Call {
-            worker: worker.to_owned(),
-            arguments: invocation.arguments,
-        },
-        reply,
-    };
-    // A node that shuts down drops pending calls.
-    if events.send(Event::Request(request)).is_err() {
-        return Err(errors::ending().into());
-    }
-    let answer = answer.await.unwrap_or_else(|_| Err(errors::ending()));
-    Ok(args![answer?])
-}
-
-impl Request {
-    pub(crate) fn answer(self, node: &mut Node) {
-        match self.procedure.handler {
-            Handler::Now(handle) => {
-                let answer = handle(node, &self.call);
-                // The caller may have gone.
-                let _ = self.reply.send(answer);
-            }
-            Handler::Later(handle) => {
-                if let Err((reply, error)) = handle(node, &self.call, self.reply) {
-                    let _ = reply.send(Err(error));
-                }
-            }
-        }
-    }
-}
-
 impl Call {
-    #[cfg(test)]
-    pub(super) fn new(worker: &str, arguments: Arguments) -> Self {
+    pub(super) fn new(worker: impl Into<String>, arguments: Arguments) -> Self {
         Self {
-            worker: worker.to_owned(),
+            worker: worker.into(),
             arguments,
         }
     }
@@ -123,6 +79,8 @@ impl Call {
 
 #[cfg(test)]
 mod tests {
+    use crosstie_client::args;
+
     use super::*;
 
     #[test]

@@ -12,7 +12,8 @@ use super::process::{Phase, Verdict};
 use super::{Wanted, Worker, container};
 use crate::event::{End, Event, Run};
 use crate::management::errors;
-use crate::node::{Node, Outcome};
+use crate::node::Node;
+use crate::outcome::Outcome;
 use crate::triggers::Exit;
 
 impl Node {

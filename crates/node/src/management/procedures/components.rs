@@ -12,7 +12,7 @@ use crate::management::errors::{self, Refusal};
 use crate::management::request::{Answer, Call, Reply};
 use crate::node::Node;
 use crate::workers::Wanted;
-use crate::workers::components::{Hosted, HostedState, NotStarted};
+use crate::workers::hosted::{Hosted, HostedState, NotStarted};
 use crate::workers::process::Phase;
 use crate::workers::router::DEFAULT_ROLE;
 

@@ -4,34 +4,23 @@ mod amqp;
 mod components;
 mod host_monitor;
 mod node;
+mod procedure;
 mod replicated;
 mod router;
 mod sessions;
+mod time;
 mod workers;
 
-use std::time::SystemTime;
+use crosstie_client::{ApplicationError, Arguments, Invocation, args};
+use tokio::sync::oneshot;
 
-use chrono::{DateTime, SecondsFormat, Utc};
-
-use super::errors::Refusal;
-use super::request::{Answer, Call, Reply};
+pub(super) use self::procedure::worker_of;
+use self::procedure::{Deferred, Handler, Procedure, later, now};
+use self::time::{date, seconds_since};
+use super::errors;
+use super::request::{Call, Request};
+use crate::event::{Event, Events};
 use crate::node::Node;
-
-/// One procedure. A `..` in the URI stands for a worker's id.
-pub(super) struct Procedure {
-    pub(super) uri: &'static str,
-    pub(super) handler: Handler,
-}
-
-/// How the node's loop answers a procedure.
-pub(super) enum Handler {
-    Now(fn(&mut Node, &Call) -> Answer),
-    /// The answer follows when the action is complete. An error returns with the reply that must get it.
-    Later(fn(&mut Node, &Call, Reply) -> Deferred),
-}
-
-/// The reply is kept, or returned with the reason of the refusal.
-type Deferred = Result<(), (Reply, Refusal)>;
 
 /// All procedures.
 pub(super) static PROCEDURES: [&[Procedure]; 7] = [
@@ -44,34 +33,54 @@ pub(super) static PROCEDURES: [&[Procedure]; 7] = [
     &host_monitor::PROCEDURES,
 ];
 
-const fn now(uri: &'static str, handle: fn(&mut Node, &Call) -> Answer) -> Procedure {
-    Procedure {
-        uri,
-        handler: Handler::Now(handle),
+/// Passes a call to the node's loop, and waits for its answer.
+pub(super) async fn ask(
+    procedure: &'static Procedure,
+    invocation: Invocation,
+    events: Events,
+) -> Result<Arguments, ApplicationError> {
+    let worker = worker_of(invocation.procedure()).unwrap_or_default();
+    let worker = worker.to_owned();
+    let (reply, answer) = oneshot::channel();
+    let request = Request {
+        procedure: procedure.uri,
+        call: Call::new(worker, invocation.arguments),
+        reply,
+    };
+    // A node that shuts down drops pending calls.
+    if events.send(Event::Request(request)).is_err() {
+        return Err(errors::ending().into());
     }
+    let answer = answer.await.unwrap_or_else(|_| Err(errors::ending()));
+    Ok(args![answer?])
 }
 
-const fn later(uri: &'static str, handle: fn(&mut Node, &Call, Reply) -> Deferred) -> Procedure {
-    Procedure {
-        uri,
-        handler: Handler::Later(handle),
+impl Node {
+    /// Answers a call, at once or as soon as its action is complete.
+    pub(crate) fn handle_request(&mut self, request: Request) {
+        let Request {
+            procedure,
+            call,
+            reply,
+        } = request;
+        let mut procedures = PROCEDURES.iter().flat_map(|table| *table);
+        // Only procedures of the table are registered.
+        let Some(procedure) = procedures.find(|row| row.uri == procedure) else {
+            return;
+        };
+        match procedure.handler {
+            Handler::Now(handle) => {
+                let answer = handle(self, &call);
+                // The caller may have gone.
+                let _ = reply.send(answer);
+            }
+            Handler::Later(handle) => {
+                if let Err((reply, error)) = handle(self, &call, reply) {
+                    let _ = reply.send(Err(error));
+                }
+            }
+        }
     }
-}
-
-/// The worker in a URI: `crossbar.worker.<id>.<what>`.
-pub(super) fn worker_of(uri: &str) -> Option<&str> {
-    let rest = uri.strip_prefix("crossbar.worker.")?;
-    rest.rsplit_once('.').map(|(id, _)| id)
-}
-
-/// A time in text form.
-fn date(time: SystemTime) -> String {
-    DateTime::<Utc>::from(time).to_rfc3339_opts(SecondsFormat::Millis, true)
-}
-
-/// Seconds since that time.
-fn seconds_since(time: SystemTime) -> f64 {
-    time.elapsed().map_or(0.0, |elapsed| elapsed.as_secs_f64())
 }
 
 #[cfg(test)]
@@ -79,15 +88,6 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-
-    #[test]
-    fn workers_are_read_from_uris() {
-        let check = |uri, expected| assert_eq!(worker_of(uri), expected, "{uri}");
-        check("crossbar.worker.worker1.on_worker_ready", Some("worker1"));
-        check("crossbar.worker.a.b.get_router_realms", Some("a.b"));
-        check("crossbar.worker.worker1", None);
-        check("crossbar.get_status", None);
-    }
 
     #[test]
     fn each_procedure_is_there_once_and_described() {

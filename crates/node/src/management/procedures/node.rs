@@ -9,7 +9,8 @@ use tracing::info;
 use super::{Procedure, date, now, seconds_since};
 use crate::management::errors;
 use crate::management::request::{Answer, Call};
-use crate::node::{Node, Outcome};
+use crate::node::Node;
+use crate::outcome::Outcome;
 use crate::workers::host_monitor::host_stats;
 
 pub(super) static PROCEDURES: [Procedure; 4] = [

@@ -9,7 +9,7 @@ use crate::management::errors::{self, Refusal};
 use crate::management::request::{Answer, Call, Reply};
 use crate::node::Node;
 use crate::triggers::Exit;
-use crate::workers::components::Hosted;
+use crate::workers::hosted::Hosted;
 use crate::workers::log::{LINES_MAX, level_name};
 use crate::workers::process::Process;
 use crate::workers::{Wanted, Worker};

@@ -1,0 +1,33 @@
+//! The controller's session in the management realm.
+
+use crosstie_client::Client;
+use crosstie_router::{MetaSession, Router};
+use tokio::sync::mpsc;
+
+use super::meta_api::{self, Bridged};
+use super::publication::Publication;
+use crate::task::Task;
+
+/// The realm, its router and the controller's session.
+pub(crate) struct Management {
+    pub(crate) client: Client,
+    pub(crate) url: String,
+    pub(super) publications: mpsc::Sender<Publication>,
+    pub(super) bridged: Bridged,
+    pub(super) _tasks: Vec<Task>,
+    /// Dropped after all clients.
+    pub(super) _router: Router,
+}
+
+impl Management {
+    /// Bridges the meta API of a realm.
+    pub(crate) fn bridge_meta_api(
+        &self,
+        worker: &str,
+        realm: &str,
+        join: impl FnOnce() -> Result<MetaSession, String>,
+    ) -> Result<(), String> {
+        let begin = format!("crossbar.worker.{worker}.realm.{realm}.root.");
+        meta_api::bridge(&self.bridged, &self.client, begin, join)
+    }
+}

@@ -1,0 +1,243 @@
+//! The start of a node: from its configuration to running workers.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use crosstie_config::{AuditLog, Config, ShutdownTrigger, Worker as Definition};
+use crosstie_router::{Audit, RouterOptions};
+use tokio::sync::mpsc;
+use tracing::{info, warn};
+
+use crate::directory::NodeKey;
+use crate::event::Event;
+use crate::management;
+use crate::node::Node;
+use crate::place::Place;
+use crate::process::Children;
+use crate::programs::Starter;
+use crate::report;
+use crate::triggers;
+
+/// The parameters of a node beside its configuration.
+pub struct Options {
+    /// The base of the configuration's relative paths.
+    pub directory: PathBuf,
+    /// A directory of mode 0700 for sockets. With it the node has a management realm; without it no containers.
+    pub private: Option<PathBuf>,
+    /// The path of the management realm's socket without such a directory. A node that cannot create the socket there
+    /// runs without the realm.
+    pub management: Option<PathBuf>,
+    /// The ids of transports that use any free port if their own is in use.
+    pub moving_transports: Vec<&'static str>,
+    /// The node's own program, with the hidden commands through which children start.
+    pub executable: PathBuf,
+    pub version: &'static str,
+    /// The node's key, if any.
+    pub key: Option<NodeKey>,
+    /// The log level of Python children, as a command line word.
+    pub loglevel: &'static str,
+    /// Time for which the first thread of a router polls before it sleeps, if configured.
+    pub busy_poll: Duration,
+    /// The time after which the node ends by itself.
+    pub shutdown_after: Option<Duration>,
+}
+
+/// Why a node did not start; nothing of it runs.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    #[error("cannot start the management realm: {0}")]
+    Management(String),
+    #[error("cannot start worker '{worker}': {text}")]
+    Worker { worker: String, text: String },
+    #[error("{0}")]
+    Admin(String),
+    #[error("cannot open the audit log {path}: {error}")]
+    AuditLog { path: String, error: std::io::Error },
+}
+
+fn open_audit(log: &AuditLog, directory: &Path) -> Result<Arc<Audit>, StartError> {
+    let path = directory.join(&log.file);
+    let opened = Audit::open(&path, log.file_bytes_max);
+    opened.map(Arc::new).map_err(|error| StartError::AuditLog {
+        path: path.display().to_string(),
+        error,
+    })
+}
+
+impl Node {
+    /// Starts routers, then everything else, in the order of the file. When this returns, routers are running, and
+    /// processes have been started.
+    pub async fn start(config: Config, options: Options) -> Result<Self, StartError> {
+        let (events, incoming) = mpsc::unbounded_channel();
+        let place = Place {
+            directory: options.directory.clone(),
+            private: options.private,
+            management: options.management,
+            executable: options.executable.clone(),
+            loglevel: options.loglevel.to_owned(),
+            secrets: Arc::new(config.secret_variables.clone()),
+        };
+        let id = node_id(config.controller.id.as_deref());
+        let audit = config.audit_log.as_ref();
+        let audit = audit.map(|log| open_audit(log, &options.directory));
+        let audit = audit.transpose()?;
+        let starting = events.clone();
+        let programs = Starter {
+            place: place.clone(),
+            send: Box::new(move |order| drop(starting.send(Event::StartProgram(order)))),
+        };
+        let mut node = Self {
+            id: id.clone(),
+            title: config.controller.title.clone(),
+            triggers: config.controller.shutdown.clone(),
+            limits: config.limits.clone(),
+            version: options.version,
+            public_key: options.key.as_ref().map(NodeKey::public_hexadecimal),
+            router_options: RouterOptions {
+                node: id,
+                is_private: false,
+                directory: options.directory,
+                busy_poll: options.busy_poll,
+                overview: Arc::default(),
+                audit,
+                key: options.key.as_ref().map(NodeKey::signing_key),
+                programs: Some(Arc::new(programs)),
+            },
+            moving_transports: options.moving_transports,
+            since: SystemTime::now(),
+            children: Children::new(options.executable),
+            workers: Vec::new(),
+            management: None,
+            events,
+            incoming,
+            ending: None,
+            unsettled: BTreeSet::new(),
+            is_ready: false,
+            admin: None,
+            admin_urls: Vec::new(),
+            place,
+        };
+        node.report_triggers();
+        node.start_management().await?;
+        node.report_call_timeouts(&config);
+        report::descriptors();
+        node.start_workers(&config)?;
+        if let Some(after) = options.shutdown_after {
+            node.send_after(after, Event::TimeIsUp);
+        }
+        Ok(node)
+    }
+
+    async fn start_management(&mut self) -> Result<(), StartError> {
+        let Some(socket) = self.place.management_socket() else {
+            return Ok(());
+        };
+        match management::start(&self.id, &socket, self.events.clone()).await {
+            Ok(management) => {
+                self.management = Some(management);
+                info!("Joined realm 'crossbar' on node management router");
+                Ok(())
+            }
+            Err(error) if self.place.private.is_none() => {
+                warn!("There is no management realm: {error}");
+                Ok(())
+            }
+            Err(error) => Err(StartError::Management(error)),
+        }
+    }
+
+    fn start_workers(&mut self, config: &Config) -> Result<(), StartError> {
+        // Routers first: they start in milliseconds, and everything else connects to them. Errors that stop the node
+        // thus appear before any process exists.
+        let is_thread = |worker: &&Definition| {
+            matches!(
+                worker,
+                Definition::Router(_) | Definition::WebSocketTestee(_)
+            )
+        };
+        let (threads, others): (Vec<_>, Vec<_>) = config.workers.iter().partition(is_thread);
+        self.start_each(&threads)?;
+        self.start_admin(config)?;
+        self.start_each(&others)
+    }
+
+    fn start_each(&mut self, definitions: &[&Definition]) -> Result<(), StartError> {
+        for definition in definitions {
+            let started = self.start_worker((*definition).clone());
+            started.map_err(|error| StartError::Worker {
+                worker: definition.id().to_owned(),
+                text: error.text,
+            })?;
+            self.need_components(definition.id());
+        }
+        Ok(())
+    }
+
+    fn start_admin(&mut self, config: &Config) -> Result<(), StartError> {
+        let Some(admin) = &config.admin else {
+            return Ok(());
+        };
+        let routers = self.routers();
+        if routers.is_empty() {
+            warn!("There is no router worker for the admin listener to tell of: it is not started");
+            return Ok(());
+        }
+        let (admin, urls) = crosstie_router::start_admin(admin, &routers, &self.router_options)
+            .map_err(|error| StartError::Admin(error.to_string()))?;
+        info!("Admin pages started at {}", urls.join(" "));
+        self.admin = Some(admin);
+        self.admin_urls = urls;
+        Ok(())
+    }
+
+    fn report_triggers(&self) {
+        let names: Vec<_> = self.triggers.iter().copied().map(triggers::name).collect();
+        let which = match self.triggers[..] {
+            [ShutdownTrigger::WorkerExit] => "default",
+            _ => "configured",
+        };
+        info!(
+            "Using {which} node shutdown triggers {}",
+            report::list(&names)
+        );
+    }
+
+    /// Crossbar.io and the specification differ in the unit of a call's timeout: logs a warning once for a directory of
+    /// Crossbar.io's whose configuration does not decide.
+    fn report_call_timeouts(&self, config: &Config) {
+        if self.place.directory.file_name() != Some(".crossbar".as_ref()) {
+            return;
+        }
+        let routers = config.workers.iter().filter_map(|worker| match worker {
+            Definition::Router(router) => Some(router),
+            _ => None,
+        });
+        let undecided: Vec<_> = routers
+            .flat_map(|router| &router.realms)
+            .filter(|realm| !realm.is_call_timeout_unit_given)
+            .map(|realm| realm.name.as_str())
+            .collect();
+        if !undecided.is_empty() {
+            info!(
+                "Realms {}: timeouts of calls count milliseconds, as WAMP has it; for Crossbar.io's \
+                 seconds set the realm's option 'call_timeout_unit'",
+                report::list(&undecided)
+            );
+        }
+    }
+}
+
+/// The configured name, or the machine's.
+fn node_id(configured: Option<&str>) -> String {
+    if let Some(id) = configured {
+        info!("Node ID '{id}' set from configuration");
+        return id.to_owned();
+    }
+    let uname = rustix::system::uname();
+    let id = uname.nodename().to_string_lossy().into_owned();
+    info!("Node ID '{id}' set from hostname");
+    id
+}
