@@ -11,7 +11,7 @@ use crosstie_config::{Format, Problem, Severity, Source};
 use crosstie_node::directory::CONFIG_NAMES;
 use serde_json::{Value, json};
 
-use crate::check::judge;
+use crate::judgement::judge;
 use crate::output::print;
 
 /// Maximum number of files.

@@ -4,8 +4,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use crosstie_node::StartError;
-use crosstie_terminal::{CANNOT_RUN, chain, logging, output, signals, wait_for};
+use crosstie_terminal::{chain, logging, output, signals, wait_for};
 
 #[macro_use(complain, say)]
 extern crate crosstie_terminal;
@@ -19,10 +18,12 @@ mod cluster;
 mod convert;
 mod embedded;
 mod exec_child;
+mod exit_code;
 mod explain;
 mod groups;
 mod init;
 mod instruments;
+mod judgement;
 mod keys;
 mod management;
 mod passwd;
@@ -36,8 +37,7 @@ mod subscribe;
 mod version;
 mod wamp_arguments;
 
-use self::output::NotPrinted;
-use self::wamp_arguments::Refused;
+use self::exit_code::exit_code;
 
 /// Route WAMP messages, broker AMQP 0-9-1, and measure both.
 #[derive(Parser)]
@@ -79,12 +79,6 @@ enum Command {
     Passwd(passwd::Arguments),
     /// Print the version and the platform.
     Version(version::Arguments),
-}
-
-/// The exit code for an error: 1 if the node or its peer refuses.
-fn exit_code(error: &anyhow::Error) -> ExitCode {
-    let is_refusal = error.is::<NotPrinted>() || error.is::<Refused>() || error.is::<StartError>();
-    ExitCode::from(if is_refusal { 1 } else { CANNOT_RUN })
 }
 
 /// The grammar of the command line.

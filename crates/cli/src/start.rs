@@ -16,11 +16,12 @@ use crosstie_node::{Node, Options, Outcome};
 use tokio::net::UnixStream;
 use tracing::{error, info, warn};
 
-use crate::check;
+use crate::chain;
 use crate::embedded::{SOCKET, management_socket};
+use crate::exit_code::exit_code;
+use crate::judgement::principals;
 use crate::logging::{self, LogFormat, LogLevel};
 use crate::signals::Signals;
-use crate::{chain, exit_code};
 
 /// Start a node: its routers, containers and guests.
 ///
@@ -286,7 +287,7 @@ fn report_loaded(loaded: &Loaded, found: &NodeDirectory) {
             continue;
         };
         // A file that cannot be read is an error of the transport, a moment later.
-        let unknown = check::principals(methods, roles, &found.path).unwrap_or_default();
+        let unknown = principals(methods, roles, &found.path).unwrap_or_default();
         for text in unknown {
             warn!("{}", Problem::warning(*span, text).line(&loaded.source));
         }

@@ -23,7 +23,6 @@ const FILES_MAX: &[(&str, usize)] = &[
     ("node", 2),
     ("bench", 7),
     ("report", 5),
-    ("cli", 15),
     ("lab", 3),
     ("sim", 5),
 ];

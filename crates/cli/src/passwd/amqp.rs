@@ -5,7 +5,8 @@ use std::process::ExitCode;
 use crosstie_auth::PasswordHash;
 use serde_json::json;
 
-use super::{password, salt};
+use super::password;
+use super::salt::salt;
 
 /// Create an AMQP user's entry, with RabbitMQ's salted SHA-256 hash of the password
 ///

@@ -3,6 +3,7 @@
 mod amqp;
 mod check;
 mod password;
+mod salt;
 
 use std::process::ExitCode;
 
@@ -14,6 +15,7 @@ use serde_json::{Map, Value, json};
 
 use amqp::Amqp;
 use check::Check;
+use salt::salt;
 
 /// Create a principal's entry for a configuration from a password; check one
 ///
@@ -224,12 +226,6 @@ impl Scram {
             "server-key": digits(&keys.server),
         }))
     }
-}
-
-fn salt<const BYTES: usize>() -> anyhow::Result<[u8; BYTES]> {
-    let mut salt = [0; BYTES];
-    getrandom::fill(&mut salt).context("the system gives no random bytes")?;
-    Ok(salt)
 }
 
 fn digits(bytes: &[u8]) -> String {
