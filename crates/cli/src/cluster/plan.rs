@@ -440,8 +440,8 @@ mod tests {
         }
         assert!(plan(None).check().is_ok());
         check(|p| p.realms.push("a\"b".to_owned()), "letters");
-        check(|p| p.realms.push("com.example".to_owned()), "taken");
-        check(|p| p.vhosts.push("/".to_owned()), "taken");
+        check(|p| p.realms.push("com.example".to_owned()), "in use");
+        check(|p| p.vhosts.push("/".to_owned()), "in use");
         check(|p| p.servers[0].port = 65_000, "monitoring");
         check(|p| p.servers.truncate(2), "--vhost: expected three servers");
         let strict_on_two = |p: &mut Plan| {
