@@ -19,6 +19,7 @@ mod declare;
 mod destinations;
 mod equivalence;
 mod exchange;
+mod exchange_key;
 mod headers;
 mod headers_index;
 mod heaviest;
@@ -45,6 +46,7 @@ pub(crate) use arguments::{
 };
 pub(crate) use bind::BindingRequest;
 pub(crate) use caller::{Caller, OPERATOR};
+pub(crate) use exchange_key::{ExchangeKey, OfExchange};
 pub(crate) use resource::{Resource, strip_line_ends};
 pub(crate) use term::kind;
 
@@ -54,15 +56,9 @@ use queues::Queues;
 use remains::Remains;
 use room::DefinitionBytes;
 
-use crate::slab::{Key, Slab};
+use crate::slab::Slab;
 use crate::status::{BindingStatus, ExchangeStatus};
 use crate::{Journal, Record, VhostLimits};
-
-#[derive(Debug)]
-pub(crate) enum OfExchange {}
-
-/// Finds nothing once its exchange is deleted.
-pub(crate) type ExchangeKey = Key<OfExchange>;
 
 /// A vhost's exchanges and bindings, and the names of its queues.
 #[derive(Debug)]
