@@ -2,7 +2,7 @@
 //! file that defines what they name, and the circles among them.
 //!
 //! It reads text and not the compiler's mind: a name that a glob brings counts for the module that
-//! the glob is of, a macro's own paths count where they are written, and tests do not count.
+//! the glob is of, a macro's own paths count where they are written, and items for tests do not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -52,7 +52,7 @@ impl Files {
             let Some(path) = source.path.strip_prefix(folder) else {
                 continue;
             };
-            let tokens = tokens(source.without_tests());
+            let tokens = without_tests(&tokens(&source.text));
             let (paths, imports) = named(&tokens);
             files.push(File {
                 path: path.to_owned(),
@@ -184,6 +184,44 @@ fn tokens(text: &str) -> Vec<String> {
         }
     }
     tokens
+}
+
+/// The tokens outside items for tests.
+fn without_tests(tokens: &[String]) -> Vec<String> {
+    const FOR_TESTS: [&str; 7] = ["#", "[", "cfg", "(", "test", ")", "]"];
+    let mut kept = Vec::with_capacity(tokens.len());
+    let mut at = 0;
+    while let Some(token) = tokens.get(at) {
+        let next = tokens[at..].iter().take(FOR_TESTS.len());
+        if next.eq(FOR_TESTS) {
+            at = end_of_item(tokens, at + FOR_TESTS.len());
+        } else {
+            kept.push(token.clone());
+            at += 1;
+        }
+    }
+    kept
+}
+
+/// Behind the item, the field or the statement that begins at `at`, with its further attributes.
+fn end_of_item(tokens: &[String], mut at: usize) -> usize {
+    let (mut depth, mut generics) = (0_usize, 0_usize);
+    while let Some(token) = tokens.get(at) {
+        match token.as_str() {
+            "<" => generics += 1,
+            ">" if tokens[at - 1] != "-" => generics = generics.saturating_sub(1),
+            "(" | "[" | "{" => depth += 1,
+            // The end of the block around the last item.
+            ")" | "]" | "}" if depth == 0 => return at,
+            "}" if depth == 1 => return at + 1,
+            ")" | "]" | "}" => depth -= 1,
+            ";" if depth == 0 => return at + 1,
+            "," if depth == 0 && generics == 0 => return at + 1,
+            _ => {}
+        }
+        at += 1;
+    }
+    at
 }
 
 /// Behind the next `end`.
@@ -401,6 +439,31 @@ mod tests {
                 ("x/b.rs", "use crate::a::f;"),
             ],
             &["a.rs", "x/b.rs"],
+        );
+    }
+
+    #[test]
+    fn code_behind_an_item_for_tests_counts() {
+        check(
+            &[
+                ("a.rs", "#[cfg(test)] mod tests; use crate::b;"),
+                (
+                    "b.rs",
+                    "#[cfg(test)] #[path = \"x.rs\"] mod tests { fn f() { g() } } use crate::a;",
+                ),
+            ],
+            &["a.rs", "b.rs"],
+        );
+        check(
+            &[
+                ("a.rs", "use crate::b;"),
+                (
+                    "b.rs",
+                    "fn f() { #[cfg(test)] crate::a::g(h(), [1]); } #[cfg(test)] use crate::a;
+                    #[cfg(test)] fn g<A, B>() -> A { crate::a::h() }",
+                ),
+            ],
+            &[],
         );
     }
 
