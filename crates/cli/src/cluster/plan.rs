@@ -449,7 +449,7 @@ mod tests {
             p.servers.truncate(2);
         };
         check(strict_on_two, "--single strict: expected three servers");
-        check(|p| p.nodes.push("nats1".to_owned()), "taken");
+        check(|p| p.nodes.push("nats1".to_owned()), "in use");
         check(|p| p.nodes.push("../up".to_owned()), "letters");
         check(|p| p.servers[1].route_port = 4222, "taken twice");
         check(|p| p.servers.clear(), "at least one");
