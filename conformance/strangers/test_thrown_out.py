@@ -112,7 +112,7 @@ def test_a_user_who_was_taken_out_of_the_file_is_not_known_again(router, tmp_pat
     await_true("the session waits", lambda: call_count(admin) == 2)
     since = len(router.log)
     write(tmp_path, **tickets)
-    router.await_log(lambda line: "read again" in line.text, since)
+    router.await_log(lambda line: "were reloaded" in line.text, since)
     await_true("the session that waits is over", lambda: call_count(admin) == 1)
     for name, cookie in cookies.items():
         again, _ = connect(router, cookie)
@@ -152,7 +152,7 @@ def test_the_operator_says_whether_live_sessions_end_too(tmp_path, ends):
     peers = {name: log_in_raw(router, name) for name in PRINCIPALS}
     since = len(router.log)
     write(tmp_path, ann="ann")
-    router.await_log(lambda line: "read again" in line.text, since)
+    router.await_log(lambda line: "were reloaded" in line.text, since)
     if ends:
         assert peers["joe"].hear(GOODBYE)[2] == LOGOUT
     else:
