@@ -1,4 +1,4 @@
-"""Kills and stops nodes and servers, and moves a vhost, in turn, under numbered messages.
+"""Kills and stops nodes, servers and whole machines, and moves a vhost, under numbered messages.
 
 `make chaos` runs it for minutes, `make test` for seconds; `SECONDS=3600 make chaos` for an hour.
 Each fault is ended, and waited for until messages are confirmed again, before the next one begins.
@@ -19,7 +19,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from rig.nats import NatsServer, cluster, jetstream
+from rig.nats import NatsServer, cluster, free_ports, jetstream
 from rig.router import Router
 from rig.waiting import await_true
 
@@ -39,13 +39,17 @@ PATIENCE_S = 90.0
 
 
 class Chaos:
-    """Three servers, two nodes, publishers, and what is done to them."""
+    """Three machines with a node and a server each, publishers, and the faults."""
 
     def __init__(self, directory: Path, seed: int):
         self.chance = random.Random(seed)
         self.directory = directory
-        self.servers = cluster(directory, 3, each=jetstream)
-        self.nodes = [self.node(f"node_{letter}") for letter in "ab"]
+        self.monitors = free_ports(3)
+        monitors = {f"nats{place}": port for place, port in enumerate(self.monitors, 1)}
+        self.servers = cluster(
+            directory, 3, each=lambda name: jetstream(name, monitor=monitors[name])
+        )
+        self.nodes = [self.node(f"node_{letter}") for letter in "abc"]
         self.faults: dict[str, int] = {}
         self.times: dict[str, list[float]] = {}
         at_owner(self.nodes, declare, PATIENCE_S)
@@ -55,7 +59,8 @@ class Chaos:
         """Start a node in the directory that it had before, if it had one."""
         directory = self.directory / name
         directory.mkdir(exist_ok=True)
-        settings = node_config(self.servers)
+        monitors = [f"http://127.0.0.1:{port}" for port in self.monitors]
+        settings = node_config(self.servers, monitor=monitors)
         settings["controller"] = {"id": name}
         return Router(directory, config=settings)
 
@@ -68,6 +73,27 @@ class Chaos:
         place = self.owner()
         self.nodes[place].kill()
         self.await_all("kill_owner")
+        self.nodes[place] = self.node(self.nodes[place].directory.name)
+
+    def lose_machine(self) -> None:
+        """Kill the owner and the server on its machine at once, and start both again."""
+        self.lose(self.owner(), "lose_machine")
+
+    def lose_other_machine(self) -> None:
+        """Kill a standby and the server on its machine at once, and start both again."""
+        owner = self.owner()
+        others = [place for place in range(len(self.nodes)) if place != owner]
+        self.lose(self.chance.choice(others), "lose_other_machine")
+
+    def lose(self, place: int, fault: str) -> None:
+        """Lose a machine; name the case in which NATS has to elect a leader of the stream."""
+        if leader(self.servers) is self.servers[place]:
+            fault += ", with the leader"
+        begun = time.monotonic()
+        self.servers[place].kill()
+        self.nodes[place].kill()
+        self.await_all(fault, begun)
+        self.servers[place].start()
         self.nodes[place] = self.node(self.nodes[place].directory.name)
 
     def stop_owner(self) -> None:
@@ -122,7 +148,7 @@ class Chaos:
         """Go on for so long, each fault once at least; then look whether all is there."""
         faults: list[Callable[[], None]] = [
             *[self.kill_owner, self.stop_leader, self.kill_leader, self.kill_follower],
-            *[self.stop_owner, self.move],
+            *[self.stop_owner, self.move, self.lose_machine, self.lose_other_machine],
         ]
         begun = time.monotonic()
         while time.monotonic() - begun < seconds:
