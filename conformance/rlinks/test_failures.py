@@ -48,7 +48,7 @@ def test_the_other_side_is_killed_and_comes_again(start_router, tmp_path):
     mirrors(local, "local", "registration", 0)
     call(here, "com.procedure")
     assert here.hear(ERROR)[4] == "wamp.error.no_such_procedure"
-    local.await_log(lambda line: "begins anew" in line.text, since)
+    local.await_log(lambda line: "reconnects in" in line.text, since)
 
     again = start_router(node(port=port))
     await_there(local, since=since)
@@ -66,7 +66,7 @@ def test_either_side_may_start_first(start_router, start_relay):
     port = remote.address("tcp")[1]
     remote.stop()
     local = start_router(node(to(("127.0.0.1", port))))
-    line = local.await_log(lambda line: "begins anew" in line.text)
+    line = local.await_log(lambda line: "reconnects in" in line.text)
     assert "cannot reach" in line.text
     assert not is_there(local)()
     start_router(node(port=port))
@@ -77,7 +77,7 @@ def test_either_side_may_start_first(start_router, start_relay):
 def test_a_refusal_names_its_cause(start_router):
     remote = start_router(node())
     local = start_router(node(to(remote.address("tcp"), realm="elsewhere")))
-    line = local.await_log(lambda line: "begins anew" in line.text)
+    line = local.await_log(lambda line: "reconnects in" in line.text)
     assert "wamp.error.no_such_realm" in line.text
     page = local.page("/")
     assert "<td>rlink1<td>elsewhere at " in page
@@ -87,7 +87,7 @@ def test_a_refusal_names_its_cause(start_router):
     little = config.role("anonymous", config.permission("com.*"))
     strict = start_router(node(roles=[little]))
     local = start_router(node(to(strict.address("tcp"))))
-    line = local.await_log(lambda line: "begins anew" in line.text)
+    line = local.await_log(lambda line: "reconnects in" in line.text)
     assert "wamp.error.not_authorized" in line.text
     assert "wamp.subscription" in line.text
 
@@ -128,7 +128,7 @@ def test_a_link_of_a_node_to_itself_leads_between_realms(start_router, tmp_path)
     ]
     router = start_router(config.node(realms, transports))
     await_there(router)
-    line = router.await_log(lambda line: "'rlink2' begins anew" in line.text)
+    line = router.await_log(lambda line: "'rlink2' reconnects in" in line.text)
     line = router.await_log(lambda line: "the realm that it begins in" in line.text)
     assert "'rlink2'" in line.text
     one, two = open_at(router), open_at(router, "realm2")

@@ -136,7 +136,7 @@ def test_nonsense_ends_the_link_alone(start_router, false_router, nonsense):
         # Of nothing that was asked.
         await_there(local)
     else:
-        local.await_log(lambda line: "begins anew" in line.text)
+        local.await_log(lambda line: "reconnects in" in line.text)
         await_true("it is tried again", lambda: remote.connections > 1)
     open_at(local).round_trip()
 
@@ -148,7 +148,7 @@ def test_answers_that_are_none_name_the_question(start_router, false_router):
         return FalseRouter.answer_well(self, message)
 
     local = start_router(node(link_to(false_router(answer))))
-    line = local.await_log(lambda line: "begins anew" in line.text)
+    line = local.await_log(lambda line: "reconnects in" in line.text)
     assert "wamp.subscription.list" in line.text
     open_at(local).round_trip()
 

@@ -118,7 +118,7 @@ def test_of_two_links_between_the_same_nodes_one_works(start_router, start_relay
     publish_until_one(local, here, there)
     answered(there, here, "com.procedure", 1)
     relays[stopped].close()
-    local.await_log(lambda line: f"'link_{stopped}' begins anew" in line.text)
+    local.await_log(lambda line: f"'link_{stopped}' reconnects in" in line.text)
     publish_until_one(local, here, there)
     answered(there, here, "com.procedure", 2)
 
