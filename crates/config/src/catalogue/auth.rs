@@ -43,6 +43,11 @@ tables! {
     pub(super) const DEFAULT_ROLE = "default-role": text(Rule::NotEmpty).otherwise("none: they are rejected"),
         "Role of principals that have no role of their own.";
 
+    pub(super) const PRINCIPALS_FILE = "principals_file": text(Rule::Path).optional().environment().own(),
+        "JSON or YAML file that holds the value of `principals`. The router reloads a changed file within three \
+         seconds. While the file has an error, the previous content stays in force. A relative path starts at the \
+         node's directory.";
+
     /// Keys of an authenticator that is a procedure.
     pub(super) const DYNAMIC {
         ..TYPE;
@@ -99,11 +104,7 @@ tables! {
         ..TYPE;
         "principals" = map(Rule::NotEmpty, &object(&TICKET_PRINCIPAL)).otherwise("read from `principals_file`"),
             "Principals by authid.";
-        "principals_file" = text(Rule::Path).optional().environment().own(),
-            "JSON or YAML file that holds the value of `principals`. The router reloads a changed file within three \
-             seconds. While the file has an error, the previous content stays in force. A relative path starts at \
-             the node's directory.";
-        ..DEFAULT_ROLE.own();
+        ..PRINCIPALS_FILE, DEFAULT_ROLE.own();
     }
 
     static TICKET_PRINCIPAL("auth.ticket[static].principals{}", "a principal with a ticket") {

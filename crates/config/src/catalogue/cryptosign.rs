@@ -1,6 +1,6 @@
 //! Keys of WAMP-cryptosign.
 
-use super::auth::{DEFAULT_ROLE, DYNAMIC, FUNCTION, ROLE_OF_PRINCIPAL};
+use super::auth::{DEFAULT_ROLE, DYNAMIC, FUNCTION, PRINCIPALS_FILE, ROLE_OF_PRINCIPAL};
 use super::form::{Rule, TYPE, list_not_empty, map, object, text};
 use super::table::tables;
 
@@ -13,11 +13,7 @@ tables! {
         ..TYPE;
         "principals" = map(Rule::NotEmpty, &object(&CRYPTOSIGN_PRINCIPAL)).otherwise("read from `principals_file`"),
             "Principals by authid. A client that sends no authid is the principal that has its key.";
-        "principals_file" = text(Rule::Path).optional().environment().own(),
-            "JSON or YAML file that holds the value of `principals`. The router reloads a changed file within three \
-             seconds. While the file has an error, the previous content stays in force. A relative path starts at \
-             the node's directory.";
-        ..DEFAULT_ROLE.own();
+        ..PRINCIPALS_FILE, DEFAULT_ROLE.own();
     }
 
     static CRYPTOSIGN_PRINCIPAL("auth.cryptosign[static].principals{}", "a principal with keys") {
