@@ -77,7 +77,7 @@ test-all:
 	@CARGO='$(CARGO)' PYTHON='$(PYTHON)' sh scripts/needs.sh test
 	$(PYTHON) scripts/test.py --all $(SUITES)
 
-# Kills and stops the nodes of a replicated vhost and their servers of NATS in turn; `make chaos SECONDS=3600` for an hour.
+# Loses nodes, NATS servers, links and machines of a replicated vhost in turn; `make chaos SECONDS=3600` for an hour.
 SECONDS ?= 180
 chaos:
 	@CARGO='$(CARGO)' PYTHON='$(PYTHON)' sh scripts/needs.sh test

@@ -34,7 +34,7 @@ def servers(network: Network, tmp_path: Path, request) -> Iterator[list[NatsServ
 
         def __init__(self, index: int):
             self.host = network.address(index)
-            self.within = ("ip", "netns", "exec", network.namespace(index))
+            self.within = network.within(index)
             others = ", ".join(f'"nats://{network.address(n)}:{ROUTES}"' for n in range(3))
             known = f'cluster {{ name: t, listen: "{self.host}:{ROUTES}", routes: [{others}] }}\n'
             name = f"nats{index + 1}"

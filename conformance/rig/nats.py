@@ -57,10 +57,13 @@ class NatsServer:
         self.start()
 
     @classmethod
-    def configured(cls, directory: Path, port: int) -> NatsServer:
-        """Start one with the `nats.conf` that is in its directory, and says that port."""
+    def configured(
+        cls, directory: Path, port: int, host: str = host, within: tuple[str, ...] = ()
+    ) -> NatsServer:
+        """Start one with the `nats.conf` that is in its directory, and says that address."""
         server = cls.__new__(cls)
         server.name, server.port, server.process = directory.name, port, None
+        server.host, server.within = host, within
         server.file, server.log = directory / "nats.conf", directory / "log"
         server.start()
         return server

@@ -16,9 +16,9 @@ TRIES = 50
 NOBODY = "02:00:00:00:00:01"
 
 
-def ip(*words: object) -> None:
-    """Have `ip` do something."""
-    command = ["ip", *map(str, words)]
+def ip(*words: object, tool: str = "ip") -> None:
+    """Have `ip`, or another tool of iproute2, do something."""
+    command = [tool, *map(str, words)]
     done = subprocess.run(command, text=True, capture_output=True, timeout=30)
     if done.returncode:
         raise OSError(f"`{' '.join(command)}`: {done.stderr.strip()}")
@@ -81,6 +81,10 @@ class Network:
         """Return its name."""
         return f"{self.name}-{index}"
 
+    def within(self, index: int) -> tuple[str, ...]:
+        """Return the command that runs another one there."""
+        return ("ip", "netns", "exec", self.namespace(index))
+
     def address(self, index: int) -> str:
         """Return where it is reached."""
         return f"{self.prefix}.{index + 1}"
@@ -92,6 +96,14 @@ class Network:
     def plug(self, index: int) -> None:
         """Have its line up again."""
         ip("link", "set", self._line(index), "up")
+
+    def silence(self, index: int) -> None:
+        """Lose all that it sends and receives; its device does not notice."""
+        ip("link", "set", "dev", self._line(index), "state", 0, tool="bridge")
+
+    def silence_no_more(self, index: int) -> None:
+        """Lose that no more."""
+        ip("link", "set", "dev", self._line(index), "state", 3, tool="bridge")
 
     def lose(self, index: int, there: int | None) -> None:
         """Lose what it sends to another one, or here, and not what comes from there."""

@@ -36,6 +36,7 @@ class Line:
     level: str
     text: str
     fields: dict[str, object] = field(default_factory=dict)
+    time: str = ""
 
     @property
     def is_fault(self) -> bool:
@@ -73,9 +74,11 @@ class Router:
         *arguments: str,
         config: dict | None = None,
         preexec: Callable[[], None] | None = None,
+        within: tuple[str, ...] = (),
     ):
+        """Start it; `within` is the program that runs it, if it is not here."""
         self.directory = directory
-        command = [str(binary()), "start", "--logformat", "json", *arguments]
+        command = [*within, str(binary()), "start", "--logformat", "json", *arguments]
         if config is not None:
             file = directory / "config.json"
             file.write_text(json.dumps(config, indent=1))
@@ -212,7 +215,8 @@ class Router:
             try:
                 entry = json.loads(raw)
                 fields = dict(entry["fields"])
-                line = Line(entry["level"], str(fields.pop("message", "")), fields)
+                text = str(fields.pop("message", ""))
+                line = Line(entry["level"], text, fields, entry["timestamp"])
             except (ValueError, KeyError):
                 # A panic, or a complaint from before the log was set up.
                 line = Line("RAW", raw.decode(errors="replace").rstrip())
