@@ -1,7 +1,7 @@
 //! Checks whether NATS servers sync acknowledged writes to disk at once, which limits the loss in a power failure.
 //!
 //! The majority of the servers that answer decides. A server that does not answer is no reason to wait: it may be the
-//! one that ended with the owner's machine.
+//! one that ended with the owner's machine. An error, or a page that does not show the setting, is no answer either.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ impl Answers {
 
     /// Whether the vhost may be claimed: a warning to log, if any, or the obstacle.
     fn verdict(self) -> Result<Option<String>, String> {
-        if self.faulty.len() >= self.syncing.max(1) {
+        if self.faulty.len() > self.syncing {
             return Err(self.faulty.join("; "));
         }
         if !self.faulty.is_empty() {
@@ -74,8 +74,9 @@ pub(super) async fn check(
     while let Some(answered) = pending.join_next().await {
         match answered {
             Ok((Ok(answer), url)) => match judge(&answer.body) {
-                Ok(()) => answers.syncing += 1,
-                Err(why) => answers.faulty.push(format!("{url}: {why}")),
+                Judged::Syncs => answers.syncing += 1,
+                Judged::Faulty(why) => answers.faulty.push(format!("{url}: {why}")),
+                Judged::Unknown(why) => answers.silent.push(format!("{url}: {why}")),
             },
             Ok((Err(why), url)) => answers.silent.push(format!("{url}: {why}")),
             Err(why) => answers.silent.push(why.to_string()),
@@ -87,14 +88,28 @@ pub(super) async fn check(
     answers.verdict()
 }
 
-fn judge(body: &[u8]) -> Result<(), &'static str> {
-    let json: Json = serde_json::from_slice(body).map_err(|_| "the answer is not JSON")?;
+/// The content of one answer.
+#[derive(Debug, PartialEq, Eq)]
+enum Judged {
+    Syncs,
+    Faulty(&'static str),
+    /// It does not show the setting, with the reason.
+    Unknown(&'static str),
+}
+
+fn judge(body: &[u8]) -> Judged {
+    let Ok(json) = serde_json::from_slice::<Json>(body) else {
+        return Judged::Unknown("the answer is not JSON");
+    };
     let config = &json["config"];
     match config["sync_always"].as_bool() {
-        Some(true) => Ok(()),
-        _ if !config.is_object() => Err("the server has no JetStream"),
-        _ => Err("the server acknowledges what is not on its disk yet: \
-             sync_interval must be \"always\""),
+        Some(true) => Judged::Syncs,
+        // Such a server stores nothing, and so acknowledges nothing.
+        _ if !config.is_object() => Judged::Unknown("the server has no JetStream"),
+        _ => Judged::Faulty(
+            "the server acknowledges what is not on its disk yet: \
+             sync_interval must be \"always\"",
+        ),
     }
 }
 
@@ -104,13 +119,29 @@ mod tests {
 
     #[test]
     fn answers_are_read_for_the_sync_setting() {
-        let judged = |text: &str| judge(text.as_bytes()).is_ok();
-        assert!(judged(
-            r#"{"config": {"sync_always": true, "sync_interval": 1}}"#
-        ));
-        assert!(!judged(r#"{"config": {"sync_interval": 120000000000}}"#));
-        assert!(!judged(r#"{"config": {"sync_always": false}}"#));
-        assert!(!judged(r#"{"disabled": true}"#) && !judged("nothing"));
+        for (text, expected) in [
+            (
+                r#"{"config": {"sync_always": true, "sync_interval": 1}}"#,
+                "syncs",
+            ),
+            (
+                r#"{"config": {"sync_always": true}, "streams": 0}"#,
+                "syncs",
+            ),
+            (r#"{"config": {"sync_interval": 120000000000}}"#, "faulty"),
+            (r#"{"config": {"sync_always": false}}"#, "faulty"),
+            (r#"{"disabled": true}"#, "unknown"),
+            ("[]", "unknown"),
+            ("nothing", "unknown"),
+            ("", "unknown"),
+        ] {
+            let judged = match judge(text.as_bytes()) {
+                Judged::Syncs => "syncs",
+                Judged::Faulty(_) => "faulty",
+                Judged::Unknown(_) => "unknown",
+            };
+            assert_eq!(judged, expected, "{text}");
+        }
     }
 
     /// A letter for each of three servers: `s` syncs, `f` has a fault, `-` does not answer.
@@ -121,7 +152,7 @@ mod tests {
             ("ss-", true, "claim"),
             ("s--", false, "claim"),
             ("ssf", true, "warn"),
-            ("sf-", false, "refuse"),
+            ("sf-", false, "warn"),
             ("sff", false, "refuse"),
             ("f--", false, "refuse"),
             ("fff", false, "refuse"),
