@@ -6,18 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crosstie_nats::encode;
-use rustls_pki_types::pem::PemObject as _;
-use rustls_pki_types::{CertificateDer, ServerName};
+use rustls_pki_types::ServerName;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use crate::connection::Connection;
-use crate::credentials::Credentials;
 use crate::greeting::Greeting;
 use crate::io_task::{self, Wire};
+use crate::login::LoginFiles;
 use crate::shared::INBOX;
 
 /// A server's address.
@@ -30,8 +27,7 @@ pub struct Server {
 
 /// The settings for connections to servers.
 pub struct Speaking {
-    pub credentials: Option<Credentials>,
-    pub tls: Arc<ClientConfig>,
+    pub login: LoginFiles,
     /// Maximum silence of a server after a ping.
     pub silence_max: Duration,
 }
@@ -40,17 +36,14 @@ pub struct Speaking {
 const DIAL_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Speaking {
-    /// Reads the named files; a relative path starts at `directory`. Without CA certificates, those of the system are
-    /// trusted.
+    /// Reads the named files, as [`LoginFiles::read`] does.
     pub fn read(
         credentials: Option<&str>,
         ca_certificates: &[String],
         directory: &Path,
     ) -> io::Result<Self> {
-        let credentials = credentials.map(|file| Credentials::read(&directory.join(file)));
         Ok(Self {
-            credentials: credentials.transpose().map_err(io::Error::other)?,
-            tls: client_config(ca_certificates, directory)?,
+            login: LoginFiles::read(credentials, ca_certificates, directory)?,
             silence_max: SILENCE_MAX,
         })
     }
@@ -58,31 +51,6 @@ impl Speaking {
 
 /// Somewhat longer than a busy server takes.
 const SILENCE_MAX: Duration = Duration::from_secs(3);
-
-/// The TLS configuration with the trusted certificates.
-pub fn client_config(files: &[String], directory: &Path) -> io::Result<Arc<ClientConfig>> {
-    let mut roots = RootCertStore::empty();
-    if files.is_empty() {
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    }
-    for file in files {
-        let path = directory.join(file);
-        let named =
-            |e: &dyn std::fmt::Display| io::Error::other(format!("{}: {e}", path.display()));
-        let certificates = CertificateDer::pem_file_iter(&path).map_err(|e| named(&e))?;
-        for certificate in certificates {
-            let certificate = certificate.map_err(|e| named(&e))?;
-            roots.add(certificate).map_err(|e| named(&e))?;
-        }
-    }
-    let provider = Arc::new(ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(io::Error::other)?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Ok(Arc::new(config))
-}
 
 impl Connection {
     /// Connects to a server, which has accepted the credentials when this returns. Needs tokio's timers and IO; a task
@@ -99,12 +67,13 @@ async fn dial(server: &Server, speaking: &Speaking) -> Result<Connection, String
     let mut tcp = tcp.map_err(said)?;
     tcp.set_nodelay(true).map_err(said)?;
     let greeting = Greeting::read(&mut tcp).await.map_err(said)?;
-    let connect = greeting.connect(speaking.credentials.as_ref(), true)?;
+    let login = speaking.login.now();
+    let connect = greeting.connect(login.credentials.as_ref(), true)?;
     let mut stream: Box<dyn Wire> = match server.is_tls || greeting.is_tls_required {
         false => Box::new(tcp),
         true => {
             let name = ServerName::try_from(server.host.clone()).map_err(|e| e.to_string())?;
-            let connector = TlsConnector::from(Arc::clone(&speaking.tls));
+            let connector = TlsConnector::from(Arc::clone(&login.tls));
             Box::new(connector.connect(name, tcp).await.map_err(said)?)
         }
     };

@@ -12,7 +12,7 @@
 //! and their answers awaited, so that the order for which [`crosstie_nats`] exists does not matter here: each request
 //! has its own inbox. Answers are JSON, from which [`answer`] reads the necessary parts.
 //!
-//! Connections of other kinds use [`Credentials`] and [`Greeting`], too.
+//! Connections of other kinds use [`LoginFiles`] and [`Greeting`], too.
 //!
 //! Never: the meaning of an entry or a key.
 
@@ -23,6 +23,7 @@ mod dial;
 mod failed;
 mod greeting;
 mod io_task;
+mod login;
 mod message;
 mod register;
 mod shared;
@@ -31,9 +32,10 @@ mod subscription;
 
 pub use connection::Connection;
 pub use credentials::Credentials;
-pub use dial::{Server, Speaking, client_config};
+pub use dial::{Server, Speaking};
 pub use failed::Failed;
 pub use greeting::{Greeting, LINE_BYTES_MAX};
+pub use login::{Login, LoginFiles};
 pub use message::Message;
 pub use register::{Put, Register};
 pub use stream::{Append, Batch, Stream, StreamConfig};

@@ -33,10 +33,11 @@ tables! {
          kept until it is lost.";
     pub(super) const CREDENTIALS = "credentials": text(Rule::Path).optional().own(),
         "File with the seed of the node's nkey, alone or with a JWT as `nsc` writes it. A relative path starts \
-         at the node's directory.";
+         at the node's directory. The file is read again for each connection to NATS.";
     pub(super) const CA_CERTIFICATES = "ca_certificates": list(&text(Rule::Path))
         .otherwise("those that the system trusts").own(),
-        "PEM files of trusted certificate authorities for TLS. Relative paths start at the node's directory.";
+        "PEM files of trusted certificate authorities for TLS. Relative paths start at the node's directory. They are \
+         read again for each connection to NATS.";
 
     words LOCALITY("realms[].fabric.locality") { "spread", "prefer" }
     words SINGLE("realms[].fabric.single") { "fast", "strict" }

@@ -6,12 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crosstie_config::NatsUrl;
-use crosstie_jetstream::{Credentials, Greeting};
+use crosstie_jetstream::{Greeting, Login, LoginFiles};
 use crosstie_nats::encode;
 use crosstie_transport::tls::TlsStage;
 use crosstie_transport::{Connection, ConnectionLimits, PeerAddress, Socket, Stage};
 use parking_lot::Mutex;
-use rustls::ClientConfig;
 use rustls_pki_types::ServerName;
 use tokio::net::TcpStream;
 
@@ -20,8 +19,7 @@ pub(super) const DIAL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The settings for connections to a server.
 pub struct Speaking {
-    pub(super) credentials: Option<Credentials>,
-    pub(super) tls: Arc<ClientConfig>,
+    pub(super) login: LoginFiles,
     pub limits: Arc<ConnectionLimits>,
     /// The same for a connection that queries the bucket, if any.
     pub(super) asking: Option<crosstie_jetstream::Speaking>,
@@ -36,13 +34,14 @@ pub(super) async fn dial(
     let told = told.await.map_err(|_| "no answer in 5 s".to_owned())?;
     let (stream, greeting) = told.map_err(|e| e.to_string())?;
     let is_tls = url.is_tls || greeting.is_tls_required;
-    let stage = is_tls.then(|| stage(url, speaking)).transpose()?;
+    let login = speaking.login.now();
+    let stage = is_tls.then(|| stage(url, &login)).transpose()?;
     let address = stream.peer_addr().map_err(|e| e.to_string())?;
     let stream = stream.into_std().map_err(|e| e.to_string())?;
     let socket = Socket::new(OwnedFd::from(stream), PeerAddress::Tcp(address));
     let limits = Arc::clone(&speaking.limits);
     let connection = Arc::new(Connection::new(socket, stage, limits));
-    let connect = greeting.connect(speaking.credentials.as_ref(), false)?;
+    let connect = greeting.connect(login.credentials.as_ref(), false)?;
     let appended = connection.append(|out| {
         encode::connect(&connect, out);
         encode::ping(out);
@@ -59,8 +58,8 @@ async fn told(url: &NatsUrl) -> io::Result<(TcpStream, Greeting)> {
     Ok((stream, greeting))
 }
 
-fn stage(url: &NatsUrl, speaking: &Speaking) -> Result<Box<Mutex<dyn Stage>>, String> {
+fn stage(url: &NatsUrl, login: &Login) -> Result<Box<Mutex<dyn Stage>>, String> {
     let name = ServerName::try_from(url.host.clone()).map_err(|e| e.to_string())?;
-    let stage = TlsStage::client(Arc::clone(&speaking.tls), name);
+    let stage = TlsStage::client(Arc::clone(&login.tls), name);
     Ok(Box::new(Mutex::new(stage.map_err(|e| e.to_string())?)))
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crosstie_config as model;
 use crosstie_front::seed::seed;
-use crosstie_jetstream::{Credentials, Greeting, LINE_BYTES_MAX, client_config};
+use crosstie_jetstream::{Greeting, LINE_BYTES_MAX, LoginFiles};
 use crosstie_nats::Limits;
 use crosstie_routing::Position;
 use crosstie_transport::{Connection, ConnectionLimits, pump, uncork};
@@ -36,17 +36,13 @@ pub fn speaking(
     directory: &Path,
     limits: &ConnectionLimits,
 ) -> io::Result<Speaking> {
-    let credentials = settings.credentials.as_deref();
-    let credentials = credentials.map(|file| Credentials::read(&directory.join(file)));
-    let credentials = credentials.transpose().map_err(io::Error::other)?;
-    let asking = settings.strict_replicas.map(|_| {
-        let certificates = &settings.ca_certificates;
-        crosstie_jetstream::Speaking::read(settings.credentials.as_deref(), certificates, directory)
-    });
+    let (credentials, authorities) = (settings.credentials.as_deref(), &settings.ca_certificates);
+    let asking = settings
+        .strict_replicas
+        .map(|_| crosstie_jetstream::Speaking::read(credentials, authorities, directory));
     Ok(Speaking {
         asking: asking.transpose()?,
-        credentials,
-        tls: client_config(&settings.ca_certificates, directory)?,
+        login: LoginFiles::read(credentials, authorities, directory)?,
         limits: Arc::new(ConnectionLimits {
             queue_bytes_max: QUEUE_BYTES_MAX,
             stall_max: limits.stall_max,
