@@ -37,6 +37,7 @@ NEXUS_CLIENT = TARGET / "nexus-client"
 SPRING_CLIENT = TARGET / "amqp-spring-client"
 H2SPEC = TARGET / "h2spec/h2spec"
 NATS = TARGET / "nats-server"
+NATS_BEFORE = TARGET / "nats-server-before"
 
 
 def run(*command: object, cwd: Path = ROOT) -> str | None:
@@ -266,22 +267,34 @@ def h2spec() -> str | None:
     return run("go", "build", "-o", H2SPEC, package, cwd=CONFORMANCE / "web/h2spec")
 
 
-# The one that docs/fabric.md asks for, or later.
-NATS_SERVER = "github.com/nats-io/nats-server/v2@v2.15.2"
+# Servers of the last two minor versions, which docs/fabric.md names. Most suites run the newer one.
+NATS_SERVER = "github.com/nats-io/nats-server/v2@v2.15.3"
+NATS_SERVER_BEFORE = "github.com/nats-io/nats-server/v2@v2.14.10"
 
 
 @functools.cache
 def nats() -> str | None:
     """NATS, which the nodes of one realm meet on; the Go module proxy has it with its sums."""
-    stamp = NATS / "installed"
-    if stamp.exists() and stamp.read_text() == NATS_SERVER and (NATS / "nats-server").exists():
+    return nats_server(NATS_SERVER, NATS)
+
+
+@functools.cache
+def nats_before() -> str | None:
+    """The minor version before, which a cluster may still have."""
+    return nats_server(NATS_SERVER_BEFORE, NATS_BEFORE)
+
+
+def nats_server(version: str, place: Path) -> str | None:
+    """Install a server."""
+    stamp = place / "installed"
+    if stamp.exists() and stamp.read_text() == version and (place / "nats-server").exists():
         return None
     if not shutil.which("go") and (reason := packages("golang-go")):
         return reason
-    NATS.mkdir(parents=True, exist_ok=True)
-    if reason := run("env", f"GOBIN={NATS}", "go", "install", NATS_SERVER):
+    place.mkdir(parents=True, exist_ok=True)
+    if reason := run("env", f"GOBIN={place}", "go", "install", version):
         return reason
-    stamp.write_text(NATS_SERVER)
+    stamp.write_text(version)
     return None
 
 

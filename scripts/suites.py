@@ -198,6 +198,13 @@ def of_wamp() -> list[Suite]:
             *[needs.namespaces, needs.nats],
         ),
         black_box(
+            "versions",
+            "NATS servers of two minor versions beside each other, upgraded under load",
+            ["versions"],
+            *[needs.nats, needs.nats_before],
+            leaves_out="the way back to the earlier servers",
+        ),
+        black_box(
             "strangers",
             "faults that real programs of users meet, with the programs themselves",
             ["strangers"],

@@ -18,7 +18,7 @@ import pytest
 from rig import config
 from rig.broker import ALL
 from rig.nats import NatsClient, NatsServer, stream_leader
-from rig.router import Router, binary
+from rig.router import Router
 from rig.waiting import DEADLINE_S, await_true
 
 QUEUE = "kept"
@@ -291,7 +291,7 @@ def files(directory: Path) -> list[str]:
 
 def crosstie(node: Router, *words: object) -> subprocess.CompletedProcess[str]:
     """Say something to a node by the command line."""
-    command = [str(binary()), *map(str, words), "--cbdir", str(node.directory)]
+    command = [str(node.program), *map(str, words), "--cbdir", str(node.directory)]
     return subprocess.run(command, capture_output=True, text=True, timeout=120)
 
 

@@ -17,7 +17,10 @@ from rig.plain import Plain
 from rig.waiting import DEADLINE_S, await_true
 
 ROOT = Path(__file__).resolve().parents[2]
-PROGRAM = ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "nats-server/nats-server"
+TARGET = ROOT / os.environ.get("CARGO_TARGET_DIR", "target")
+PROGRAM = TARGET / "nats-server/nats-server"
+# The last release of the minor version before.
+BEFORE = TARGET / "nats-server-before/nats-server"
 
 # The version in docs/fabric.md.
 REQUIRED = """
@@ -44,8 +47,19 @@ class NatsServer:
     host = "127.0.0.1"
     # The program that runs it, if it is not here.
     within: tuple[str, ...] = ()
+    # The version that is started next.
+    program = PROGRAM
 
-    def __init__(self, directory: Path, name: str, port: int, cluster: str = "", more: str = ""):
+    def __init__(
+        self,
+        directory: Path,
+        name: str,
+        port: int,
+        cluster: str = "",
+        more: str = "",
+        program: Path = PROGRAM,
+    ):
+        self.program = program
         self.name = name
         self.port = port
         self.file = directory / f"{name}.conf"
@@ -75,7 +89,7 @@ class NatsServer:
 
     def start(self) -> None:
         """Start it, and wait until it takes clients."""
-        command = [*self.within, str(PROGRAM), "-c", str(self.file), "-l", str(self.log)]
+        command = [*self.within, str(self.program), "-c", str(self.file), "-l", str(self.log)]
         # Files that a configuration names are looked for where the server runs.
         where = self.file.parent
         self.process = subprocess.Popen(command, cwd=where, stderr=subprocess.DEVNULL)
@@ -118,7 +132,11 @@ class NatsServer:
 
 
 def cluster(
-    directory: Path, count: int, more: str = "", each: Callable[[str], str] = lambda _: ""
+    directory: Path,
+    count: int,
+    more: str = "",
+    each: Callable[[str], str] = lambda _: "",
+    program: Path = PROGRAM,
 ) -> list[NatsServer]:
     """Start servers that know each other; `each` says more of the one that has a name."""
     ports, routes = free_ports(count), free_ports(count)
@@ -132,7 +150,7 @@ def cluster(
                 f"routes: [{known}] }}\n"
             )
         name = f"nats{index + 1}"
-        servers.append(NatsServer(directory, name, ports[index], where, more + each(name)))
+        servers.append(NatsServer(directory, name, ports[index], where, more + each(name), program))
     if count > 1:
         for server in servers:
             await_routes(server, servers)
@@ -148,6 +166,22 @@ def stream_leader(servers: list[NatsServer], stream: str) -> NatsServer:
             name = info["cluster"]["leader"]
             return next(server for server in servers if server.name == name)
     raise AssertionError("no server runs")
+
+
+def lead(wanted: NatsServer, stream: str, patience_s: float) -> None:
+    """Have a server lead a stream."""
+    preferred = {"placement": {"preferred": wanted.name}}
+
+    def leads() -> bool:
+        with wanted.client() as client:
+            # During an election the answer has no leader.
+            info = client.ask(f"$JS.API.STREAM.INFO.{stream}", {})
+            if info.get("cluster", {}).get("leader") == wanted.name:
+                return True
+            client.ask(f"$JS.API.STREAM.LEADER.STEPDOWN.{stream}", preferred)
+            return False
+
+    await_true(f"{wanted.name} leads {stream}", leads, patience_s)
 
 
 def await_routes(server: NatsServer, others: list[NatsServer]) -> None:

@@ -74,11 +74,13 @@ class Router:
         *arguments: str,
         config: dict | None = None,
         preexec: Callable[[], None] | None = None,
+        program: Path | None = None,
         within: tuple[str, ...] = (),
     ):
-        """Start it; `within` is the program that runs it, if it is not here."""
+        """Start it, or another build of it; `within` is the program that runs it, if not here."""
         self.directory = directory
-        command = [*within, str(binary()), "start", "--logformat", "json", *arguments]
+        self.program = program or binary()
+        command = [*within, str(self.program), "start", "--logformat", "json", *arguments]
         if config is not None:
             file = directory / "config.json"
             file.write_text(json.dumps(config, indent=1))

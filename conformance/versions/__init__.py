@@ -1,0 +1,1 @@
+"""Nodes and servers of different versions, which work together."""
