@@ -77,7 +77,7 @@ pub fn answer(input: &[u8]) {
 
 pub fn answer_seeds() -> Vec<Vec<u8>> {
     [
-        &b"INFO {\"server_id\":\"a\",\"max_payload\":1,\"jetstream\":true}\r\n"[..],
+        &b"INFO {\"server_id\":\"a\",\"version\":\"2.15.3\",\"max_payload\":1,\"jetstream\":true}\r\n"[..],
         br#"{"error":{"code":400,"err_code":10071,"description":"wrong last sequence: 1"}}"#,
         br#"{"config":{"subjects":["a"],"num_replicas":3},"state":{"first_seq":1,"last_seq":2,"messages":2},"cluster":{"leader":"n","replicas":[{"current":true}]}}"#,
         b"NATS/1.0\r\nNats-Sequence: 5\r\n\r\nthe payload of an entry of it.",

@@ -13,7 +13,7 @@ const EVERY: Duration = Duration::from_millis(20);
 async fn serve(listener: TcpListener, answered: usize) {
     let (mut stream, _) = listener.accept().await.expect("a client comes");
     let (reader, mut writer) = stream.split();
-    let info = b"INFO {\"server_id\":\"s\",\"max_payload\":1000}\r\n";
+    let info = b"INFO {\"server_id\":\"s\",\"version\":\"2.15.3\",\"max_payload\":1000}\r\n";
     writer.write_all(info).await.expect("it is taken");
     let mut lines = BufReader::new(reader).lines();
     let mut asked = 0;

@@ -37,8 +37,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The interval of checks while waiting.
 const PAUSE: Duration = Duration::from_millis(50);
 
-const HOW_TO_GET_IT: &str = "nats-server is not found. It is one program, 2.15.2 or later:\n\
-    \x20   go install github.com/nats-io/nats-server/v2@v2.15.2\n\
+const HOW_TO_GET_IT: &str = "nats-server is not found. It is one program, 2.14 or later:\n\
+    \x20   go install github.com/nats-io/nats-server/v2@v2.15.3\n\
     or a package or archive of https://nats.io/download. Then have it on PATH, or name it with --nats-server.";
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {

@@ -39,7 +39,7 @@ pub(crate) fn program(named: Option<&PathBuf>) -> Result<PathBuf, BenchError> {
         .or_else(|| find_on_path("nats-server"))
         .ok_or_else(|| {
             let why = "nats-server is not found: have it on PATH, or name it with --nats-server; \
-                   go install github.com/nats-io/nats-server/v2@v2.15.2";
+                   go install github.com/nats-io/nats-server/v2@v2.15.3";
             BenchError::Options(why.to_owned())
         })
 }
