@@ -64,7 +64,7 @@ pub enum State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ticked {
     Live,
-    /// The server has been silent for too long, or this node was suspended for as long: close the connection.
+    /// The server has been silent for too long, or this node did not run for as long: close the connection.
     Silent,
 }
 
@@ -112,7 +112,11 @@ pub enum Change {
         has_ended: bool,
     },
     /// A node was silent for so long that it counts as dead, while this node could hear others.
-    Dead(u64),
+    Dead {
+        node: u64,
+        /// This node could not hear others when that one died, for so long that it counts as dead itself.
+        is_missed: bool,
+    },
 }
 
 /// One node of a realm.
@@ -158,6 +162,9 @@ const HEARTBEAT_MS: u64 = 1_000;
 
 /// Silence after which a server counts as gone.
 const SILENT_MS: u64 = 3_000;
+
+/// Time between two ticks from which on this node counts as stopped or starved of processor time.
+const TICK_MS_MAX: u64 = 1_000;
 
 /// Time for other nodes to answer a hello.
 const JOINING_MS: u64 = 300;
@@ -287,7 +294,11 @@ impl Member {
 
     /// Does due work; to be called about four times a second.
     pub fn handle_tick(&mut self, now: Time, engine: Option<&mut dyn Engine>) -> Ticked {
-        for silent in self.neighbours.handle_tick(now) {
+        let ran = self
+            .ticked
+            .is_none_or(|ticked| ticked.after_ms(SILENT_MS) > now);
+        let heard_to = self.heard_to(now, ran);
+        for silent in self.neighbours.handle_tick(now, heard_to) {
             self.end_pair(silent, Cause::Silent);
             self.changes.push(Change::GivenUp {
                 node: silent,
@@ -295,8 +306,11 @@ impl Member {
             });
         }
         let since = self.attached.filter(|_| self.state == State::Attached);
-        let dead = self.neighbours.dead(now, since);
-        self.changes.extend(dead.into_iter().map(Change::Dead));
+        if let Some(since) = since {
+            for (node, is_missed) in self.neighbours.dead(self.barriers.read(), since) {
+                self.changes.push(Change::Dead { node, is_missed });
+            }
+        }
         self.choose_version();
         let (Some(engine), Some(ticked)) = (engine, self.ticked.replace(now)) else {
             self.ticked = None;
@@ -304,8 +318,10 @@ impl Member {
             return Ticked::Live;
         };
         self.interests.handle_tick(now, Some(engine));
-        let is_late = |since: Time| since.after_ms(SILENT_MS) <= now;
-        if is_late(ticked) || is_late(self.answered) {
+        // The server's silence does not count while this node did not run.
+        let asleep = now.0.saturating_sub(ticked.after_ms(TICK_MS_MAX).0);
+        self.answered = Time(self.answered.0 + asleep);
+        if !ran || self.answered.after_ms(SILENT_MS) <= now {
             return Ticked::Silent;
         }
         if self.state == State::Joining {
@@ -317,8 +333,9 @@ impl Member {
         }
         if is_due {
             self.beat = now;
-            self.ping(engine);
+            self.ping(now, engine);
         }
+        self.probe_silent(now, engine);
         self.leave_mute(now, engine);
         if self.state == State::Attached {
             self.repeat_barrier(now, engine);

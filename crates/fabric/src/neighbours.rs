@@ -13,6 +13,10 @@ pub(crate) const NEIGHBOURS_MAX: usize = 1_024;
 /// Silence after which a node is no longer waited for.
 const SUSPECTED_MS: u64 = 3_000;
 
+/// Silence after which a node is probed: it has missed a heartbeat. Also the interval of probes.
+const PROBED_MS: u64 = 1_500;
+const PROBED_EACH_MS: u64 = 500;
+
 /// Time for which a mute node is not asked again.
 const MUTE_MS: u64 = 60_000;
 
@@ -42,6 +46,8 @@ pub(crate) struct Neighbour {
     pub(crate) node: String,
     pub(crate) server: String,
     heard: Time,
+    /// The time of the last probe.
+    probed: Time,
     /// The time since which it has its present connection.
     since: Time,
     epoch: u32,
@@ -132,6 +138,7 @@ impl Neighbours {
             node: String::new(),
             server: String::new(),
             heard: now,
+            probed: now,
             since: now,
             epoch: head.epoch,
             sequence: 0,
@@ -171,41 +178,61 @@ impl Neighbours {
         self.by_incarnation.remove(&incarnation);
     }
 
-    /// Suspects and forgets silent nodes. Returns the newly suspected ones.
-    pub(crate) fn handle_tick(&mut self, now: Time) -> Vec<u64> {
+    /// Suspects and forgets nodes that were silent up to `heard_to`. Returns the newly suspected ones.
+    pub(crate) fn handle_tick(&mut self, now: Time, heard_to: Time) -> Vec<u64> {
         // Nodes that this node could not hear for a while are not forgotten before it can hear again.
         self.by_incarnation.retain(|_, neighbour| {
-            neighbour.heard.after_ms(FORGOTTEN_MS) > now || !neighbour.is_dead
+            neighbour.heard.after_ms(FORGOTTEN_MS) > heard_to || !neighbour.is_dead
         });
         let mut suspected = Vec::new();
         for (incarnation, neighbour) in &mut self.by_incarnation {
-            let is_silent = neighbour.heard.after_ms(SUSPECTED_MS) <= now;
+            let is_silent = neighbour.heard.after_ms(SUSPECTED_MS) <= heard_to;
             if is_silent && !neighbour.is_suspected {
                 suspected.push(*incarnation);
             }
-            neighbour.is_suspected = is_silent;
+            // Only its next message ends the suspicion.
+            neighbour.is_suspected |= is_silent;
             neighbour.mute_until.take_if(|until| *until <= now);
         }
         suspected
     }
 
-    /// The newly dead nodes, if this node could hear others since `since`.
-    pub(crate) fn dead(&mut self, now: Time, since: Option<Time>) -> Vec<u64> {
-        let Some(since) = since else {
-            return Vec::new();
-        };
+    /// Nodes that are due for a probe, and whether any is due for suspicion.
+    pub(crate) fn silent(&mut self, now: Time) -> (Vec<u64>, bool) {
+        let mut is_overdue = false;
+        let all = self.by_incarnation.iter_mut();
+        let probed = all.filter_map(|(incarnation, neighbour)| {
+            let is_missed = neighbour.is_there() && neighbour.heard.after_ms(PROBED_MS) <= now;
+            if !is_missed {
+                return None;
+            }
+            is_overdue |= neighbour.heard.after_ms(SUSPECTED_MS) <= now;
+            let is_due = neighbour.probed.after_ms(PROBED_EACH_MS) <= now;
+            is_due.then(|| {
+                neighbour.probed = now;
+                *incarnation
+            })
+        });
+        (probed.collect(), is_overdue)
+    }
+
+    /// The nodes that are newly dead by what was read until `read`, if this node could hear others since `since`; and
+    /// whether it could not for as long when they were last heard.
+    pub(crate) fn dead(&mut self, read: Time, since: Time) -> Vec<(u64, bool)> {
         let all = self.by_incarnation.iter_mut();
         let dead = all.filter_map(|(incarnation, neighbour)| {
             let silent = neighbour.heard.max(since);
-            let is_dead = neighbour.is_suspected && silent.after_ms(DEAD_MS) <= now;
-            (is_dead && !std::mem::replace(&mut neighbour.is_dead, true)).then_some(*incarnation)
+            let is_dead = neighbour.is_suspected && silent.after_ms(DEAD_MS) <= read;
+            let is_news = is_dead && !std::mem::replace(&mut neighbour.is_dead, true);
+            let is_missed = neighbour.heard.after_ms(DEAD_MS) <= since;
+            is_news.then_some((*incarnation, is_missed))
         });
         dead.collect()
     }
 
-    /// The nodes that have not answered a question of that age.
-    pub(crate) fn unanswering(&self, now: Time, for_ms: u64) -> Vec<u64> {
-        let is_late = |asked: Time| asked.after_ms(for_ms) <= now;
+    /// The nodes that have not answered a question within that time, by what was read until `read`.
+    pub(crate) fn unanswering(&self, read: Time, for_ms: u64) -> Vec<u64> {
+        let is_late = |asked: Time| asked.after_ms(for_ms) <= read;
         let all = self.by_incarnation.iter();
         all.filter(|(_, neighbour)| neighbour.asked.is_some_and(is_late))
             .map(|(incarnation, _)| *incarnation)

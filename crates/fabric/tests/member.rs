@@ -1,7 +1,8 @@
 //! A node alone, and two nodes: their messages, and the time from which they know of each other.
 
 use crosstie_fabric::{
-    Denied, Detached, Engine, Input, Matters, Member, Options, Refused, State, Ticked, Versions,
+    Change, Denied, Detached, Engine, Input, Matters, Member, Options, Refused, State, Ticked,
+    Versions,
 };
 use crosstie_routing::{Pattern, Position, Publication, Time, Uncrossed};
 use crosstie_wamp::{
@@ -177,8 +178,103 @@ fn a_barrier_waits_for_the_other_server() {
         assert_eq!(one.handle_tick(ms(at), Some(&mut from_one)), Ticked::Live);
         assert!(one.in_force() < position, "{at}");
     }
+    // The next pong shows that nothing of that node waits to be read.
+    one.handle_pong(ms(3_450), &mut from_one);
     one.handle_tick(ms(3_500), Some(&mut from_one));
+    assert!(one.in_force() < position);
+    one.handle_pong(ms(3_501), &mut from_one);
+    one.handle_tick(ms(3_600), Some(&mut from_one));
     assert_eq!((one.in_force(), one.suspected()), (position, 1));
+}
+
+/// Two nodes that know each other.
+fn pair() -> ((Member, Said), (Member, Said)) {
+    let ((mut one, mut from_one), (mut two, mut from_two)) = (attached(1, "s1"), attached(2, "s1"));
+    hand_over(&mut from_two, &mut one, &mut from_one);
+    hand_over(&mut from_one, &mut two, &mut from_two);
+    from_one.lines.clear();
+    ((one, from_one), (two, from_two))
+}
+
+#[test]
+fn a_node_that_misses_a_heartbeat_is_probed_and_answers_while_it_reads() {
+    let ((mut one, mut from_one), (mut two, mut from_two)) = pair();
+    for at in (500..10_000).step_by(100) {
+        from_one.messages.clear();
+        one.handle_tick(ms(at), Some(&mut from_one));
+        one.handle_pong(ms(at), &mut from_one);
+        // Its timer does not run: it hears the probes alone.
+        let probes = from_one.messages.drain(..).filter(|(_, f)| f[1] == 2);
+        for (subject, frame) in probes {
+            let taken = two.handle_message(ms(at), (&subject, &frame), &mut from_two);
+            assert!(matches!(taken, Ok(None)), "{taken:?}");
+        }
+        for (subject, frame) in from_two.messages.drain(..) {
+            let taken = one.handle_message(ms(at), (&subject, &frame), &mut from_one);
+            assert!(matches!(taken, Ok(None)), "{taken:?}");
+        }
+        assert_eq!((one.active().count(), one.suspected()), (1, 0), "{at}");
+    }
+}
+
+#[test]
+fn a_node_that_did_not_run_reads_before_it_suspects_others() {
+    let ((mut one, mut from_one), (mut two, mut from_two)) = pair();
+    from_two.messages.clear();
+    for second in 1..=20 {
+        two.handle_pong(ms(second * 1_000), &mut from_two);
+        two.handle_tick(ms(second * 1_000), Some(&mut from_two));
+    }
+    // It is starved, and its timer runs every 2.9 seconds. Its server is not given up either.
+    for at in [500, 3_400, 6_300] {
+        assert_eq!(one.handle_tick(ms(at), Some(&mut from_one)), Ticked::Live);
+        assert_eq!((one.active().count(), one.suspected()), (1, 0));
+    }
+    for (subject, frame) in from_two.messages.drain(..) {
+        let taken = one.handle_message(ms(6_400), (&subject, &frame), &mut from_one);
+        assert!(matches!(taken, Ok(None)), "{taken:?}");
+    }
+    for _ in 0..9 {
+        one.handle_pong(ms(6_400), &mut from_one);
+    }
+    assert_eq!(
+        one.handle_tick(ms(6_500), Some(&mut from_one)),
+        Ticked::Live
+    );
+    assert_eq!((one.active().count(), one.suspected()), (1, 0));
+    assert!(one.take_changes().is_empty());
+}
+
+#[test]
+fn a_node_that_was_stopped_begins_anew_and_declares_nobody_dead() {
+    let ((mut one, mut from_one), (mut two, mut from_two)) = pair();
+    assert_eq!(one.handle_tick(ms(500), Some(&mut from_one)), Ticked::Live);
+    // Others have suspected it meanwhile.
+    assert_eq!(
+        one.handle_tick(ms(20_500), Some(&mut from_one)),
+        Ticked::Silent
+    );
+    let left = Change::GivenUp {
+        node: 2,
+        has_ended: false,
+    };
+    assert_eq!(one.take_changes(), [left]);
+    one.detach();
+    one.attach(ms(20_600), ("s1", 1_000), &mut from_one);
+    from_one.messages.clear();
+    for at in (20_600..34_000).step_by(100) {
+        one.handle_pong(ms(at), &mut from_one);
+        one.handle_tick(ms(at), Some(&mut from_one));
+    }
+    // Not even then does it speak for a node that died while it was stopped: others do.
+    let dead = Change::Dead {
+        node: 2,
+        is_missed: true,
+    };
+    assert_eq!(one.take_changes(), [dead]);
+    two.handle_tick(ms(34_000), Some(&mut from_two));
+    hand_over(&mut from_two, &mut one, &mut from_one);
+    assert_eq!((one.active().count(), one.suspected()), (1, 0));
 }
 
 #[test]
@@ -293,16 +389,11 @@ fn a_detached_node_serves_or_refuses() {
 #[test]
 fn a_server_that_does_not_answer_is_left() {
     let (mut member, mut said) = attached(1, "s1");
-    assert_eq!(member.handle_tick(ms(1_500), Some(&mut said)), Ticked::Live);
+    for at in [1_200, 2_100, 3_000] {
+        assert_eq!(member.handle_tick(ms(at), Some(&mut said)), Ticked::Live);
+    }
     assert_eq!(
         member.handle_tick(ms(3_100), Some(&mut said)),
-        Ticked::Silent
-    );
-    // So is a server that this node has not listened to.
-    let (mut member, mut said) = attached(1, "s1");
-    member.handle_pong(ms(9_000), &mut said);
-    assert_eq!(
-        member.handle_tick(ms(9_000), Some(&mut said)),
         Ticked::Silent
     );
 }
@@ -431,7 +522,7 @@ fn a_mute_node_is_waited_for_no_longer() {
     hand_over(&mut from_two, &mut one, &mut from_one);
     let position = one.interest(ms(400), TOPIC, true, Some(&mut from_one));
     one.handle_pong(ms(401), &mut from_one);
-    for second in 1..=5 {
+    for second in 1..=6 {
         // It is alive, and ignores its input.
         assert!(one.in_force() < position);
         two.handle_tick(ms(second * 1_000), Some(&mut from_two));

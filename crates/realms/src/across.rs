@@ -191,7 +191,9 @@ fn change(now: Time, realm: &mut Realm<Peer>, changes: Vec<Change>, out: &mut dy
             Change::GivenUp { node, has_ended } => {
                 realm.give_up_neighbour(now, (node, has_ended), out);
             }
-            Change::Dead(node) => realm.handle_death(now, node, out),
+            Change::Dead { node, is_missed } => {
+                realm.handle_death(now, (node, is_missed), out);
+            }
         }
     }
 }

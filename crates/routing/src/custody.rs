@@ -108,7 +108,7 @@ impl HeldTestaments {
     }
 
     /// Drops the testaments of a node.
-    fn forget(&mut self, node: u64) {
+    pub(crate) fn forget(&mut self, node: u64) {
         if let Some(of) = self.nodes.remove(&node) {
             self.bytes -= of.bytes;
         }

@@ -341,7 +341,9 @@ impl Node {
                     Change::GivenUp { node, has_ended } => {
                         realm.give_up_neighbour(now, (node, has_ended), out);
                     }
-                    Change::Dead(node) => realm.handle_death(now, node, out),
+                    Change::Dead { node, is_missed } => {
+                        realm.handle_death(now, (node, is_missed), out);
+                    }
                 }
             }
         });

@@ -26,7 +26,7 @@ impl Member {
                 self.joined = Some(now);
                 self.beat = now;
                 self.say(Kind::Hello, To::All, None, engine);
-                self.ping(engine);
+                self.ping(now, engine);
             }
             return;
         };
@@ -57,8 +57,9 @@ impl Member {
     /// Stops waiting for nodes that are alive and do not answer: a barrier, or a realm's question in a pair. Calls with
     /// them end.
     pub(super) fn leave_mute(&mut self, now: Time, engine: &mut dyn Engine) {
-        let mut mute = self.barriers.give_up_on(now, MUTE_AFTER_MS);
-        mute.extend(self.neighbours.unanswering(now, MUTE_AFTER_MS));
+        let mut mute = self.barriers.give_up_on(MUTE_AFTER_MS);
+        let read = self.barriers.read();
+        mute.extend(self.neighbours.unanswering(read, MUTE_AFTER_MS));
         if mute.is_empty() {
             return;
         }
@@ -110,9 +111,34 @@ impl Member {
         }
     }
 
-    pub(super) fn ping(&mut self, engine: &mut dyn Engine) {
-        self.barriers.note_ping();
+    pub(super) fn ping(&mut self, now: Time, engine: &mut dyn Engine) {
+        self.barriers.note_ping(now);
         engine.ping();
+    }
+
+    /// The time up to which messages of other nodes can be missed. A connected node first reads what waits for it: it may
+    /// have been starved of processor time. If it did not run for so long that others suspect it, calls with them have
+    /// ended.
+    pub(super) fn heard_to(&self, now: Time, ran: bool) -> Time {
+        match self.state {
+            State::Joining | State::Attached if ran => self.barriers.read(),
+            _ => now,
+        }
+    }
+
+    /// Probes nodes that have missed a heartbeat: their answer comes from the thread that reads, whatever delays their
+    /// timer. A ping shows whether the answers have been read.
+    pub(super) fn probe_silent(&mut self, now: Time, engine: &mut dyn Engine) {
+        let (probed, is_silent) = self.neighbours.silent(now);
+        for incarnation in probed {
+            self.say(Kind::Hello, To::Node(incarnation), None, engine);
+        }
+        let is_overdue = is_silent
+            || self.barriers.is_late(now, MUTE_AFTER_MS)
+            || !self.neighbours.unanswering(now, MUTE_AFTER_MS).is_empty();
+        if is_overdue && !self.barriers.has_pings() {
+            self.ping(now, engine);
+        }
     }
 
     /// Sends a frame that is not an event; a barrier has a number and names the asked nodes.

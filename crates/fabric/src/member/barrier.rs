@@ -4,7 +4,7 @@
 //! that reaches a node at another server thus shows that this server knows them; the answer to a ping shows the same
 //! for the own server. One barrier is in progress at a time; further subscriptions wait for the next.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use crosstie_routing::{Position, Time};
 
@@ -16,8 +16,10 @@ pub(super) struct Barriers {
     /// The number of the last barrier.
     last: u64,
     in_force: u64,
-    /// Number of unanswered pings.
-    pings: u64,
+    /// Times of the unanswered pings.
+    pings: VecDeque<Time>,
+    /// The time of the last answered ping. Everything that reached the server before has been read here.
+    read: Time,
 }
 
 #[derive(Debug)]
@@ -27,7 +29,7 @@ struct Barrier {
     /// Nodes that have not answered.
     asked: BTreeSet<u64>,
     /// Number of pings until its own is answered.
-    pings: u64,
+    pings: usize,
 }
 
 /// Time after which nodes that have not answered are asked again, or replaced.
@@ -48,12 +50,12 @@ impl Barriers {
     pub(super) fn begin(&mut self, now: Time, asked: impl Iterator<Item = u64>) -> u64 {
         self.is_wanted = false;
         self.last += 1;
-        self.pings += 1;
+        self.note_ping(now);
         self.current = Some(Barrier {
             begun: now,
             asked_at: now,
             asked: asked.collect(),
-            pings: self.pings,
+            pings: self.pings.len(),
         });
         self.last
     }
@@ -67,12 +69,20 @@ impl Barriers {
         })
     }
 
-    /// The nodes that have not answered a barrier after that time; it stops waiting for them.
-    pub(super) fn give_up_on(&mut self, now: Time, for_ms: u64) -> Vec<u64> {
+    /// Whether nodes have not answered the barrier after that time.
+    pub(super) fn is_late(&self, now: Time, for_ms: u64) -> bool {
+        let current = self.current.as_ref();
+        current.is_some_and(|b| !b.asked.is_empty() && b.begun.after_ms(for_ms) <= now)
+    }
+
+    /// The nodes whose answers to a barrier are not among what was read until that time after it; the barrier stops
+    /// waiting for them.
+    pub(super) fn give_up_on(&mut self, for_ms: u64) -> Vec<u64> {
+        let read = self.read;
         let late = self
             .current
             .as_mut()
-            .filter(|barrier| barrier.begun.after_ms(for_ms) <= now);
+            .filter(|barrier| barrier.begun.after_ms(for_ms) <= read);
         late.map_or_else(Vec::new, |barrier| {
             std::mem::take(&mut barrier.asked).into_iter().collect()
         })
@@ -87,17 +97,22 @@ impl Barriers {
         self.last
     }
 
-    pub(super) fn note_ping(&mut self) {
-        self.pings += 1;
+    pub(super) fn note_ping(&mut self, now: Time) {
+        self.pings.push_back(now);
     }
 
     pub(super) fn has_pings(&self) -> bool {
-        self.pings > 0
+        !self.pings.is_empty()
+    }
+
+    /// The time up to which this node has read everything that its server received.
+    pub(super) fn read(&self) -> Time {
+        self.read
     }
 
     /// Handles a pong. Returns whether the barrier may be complete.
     pub(super) fn handle_pong(&mut self) -> bool {
-        self.pings = self.pings.saturating_sub(1);
+        self.read = self.pings.pop_front().unwrap_or(self.read);
         let Some(barrier) = &mut self.current else {
             return false;
         };
@@ -137,6 +152,6 @@ impl Barriers {
 
     /// A new connection answers only its own pings.
     pub(super) fn forget_pings(&mut self) {
-        self.pings = 0;
+        self.pings.clear();
     }
 }

@@ -78,10 +78,19 @@ impl<H> Realm<H> {
         self.find_holders(out);
     }
 
-    /// Handles the death of a node: publishes the testaments that it handed to this one, unless another holder does.
+    /// Handles the death of a node: publishes the testaments that it handed to this one, unless another holder does. If
+    /// this node counts as dead itself, because it could not be heard either, another holder has published them.
     /// Continues in [`Realm::work`].
-    pub fn handle_death(&mut self, now: Time, node: u64, out: &mut dyn Outbox<H>) {
-        self.take_over(node, out);
+    pub fn handle_death(
+        &mut self,
+        now: Time,
+        (node, is_missed): (u64, bool),
+        out: &mut dyn Outbox<H>,
+    ) {
+        match is_missed {
+            true => self.drop_held(node, out),
+            false => self.take_over(node, out),
+        }
         if self.held_testaments.is_any_due() {
             self.work(now, self.steps_at_once_max, out);
         }
@@ -209,6 +218,12 @@ impl<H> Realm<H> {
         for to in self.custody.holders.clone() {
             self.say_to(to, said.clone(), out);
         }
+    }
+
+    fn drop_held(&mut self, node: u64, out: &mut dyn Outbox<H>) {
+        let held = self.held_testaments.bytes();
+        self.held_testaments.forget(node);
+        self.hold_entrusted(held, out);
     }
 
     /// Makes the testaments of a node due, unless another holder is to publish them.
