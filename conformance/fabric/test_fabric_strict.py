@@ -54,6 +54,16 @@ def test_one_of_two_has_it(nats, nodes, session) -> None:
     assert granted == 52
 
 
+def test_a_stopped_nodes_procedures_are_had_at_once(nats, nodes, session) -> None:
+    here, stopped = nodes(2, nats(3, each=jetstream), **STRICT)
+    heir, holder = session(here), session(stopped)
+    for number in range(200):
+        holder.register(f"com.single{number}")
+    stopped.stop()
+    for number in range(200):
+        assert register(heir, f"com.single{number}") == ""
+
+
 @pytest.mark.timeout(120)
 def test_a_dead_nodes_procedures_are_had_when_its_lease_is_over(nats, nodes, session) -> None:
     (port,) = free_ports(1)

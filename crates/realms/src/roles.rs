@@ -28,7 +28,7 @@ impl SharedRealm {
         let ended = self.take_out(removal, EndReason::RealmStopped, farewell);
         self.timer.wake();
         if let Some(port) = &self.port {
-            port.stop();
+            drop(port.stop());
         }
         ended
     }

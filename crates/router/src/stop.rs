@@ -1,6 +1,7 @@
 //! The stop of a router: closes listeners, waits for open calls, then tells all clients to leave.
 
 use std::sync::{Arc, Weak, mpsc};
+use std::time::Duration;
 
 use crosstie_realms::farewell::{Farewell, close_for_return, say_goodbye};
 
@@ -8,6 +9,9 @@ use crate::departure;
 use crate::registry::Registry;
 use crate::router::Router;
 use crate::transports::{Accepting, Conversing};
+
+/// Maximum time for giving up grants, which takes a request to a NATS server.
+const LEAVE_MAX: Duration = Duration::from_secs(2);
 
 impl Router {
     /// Closes every listener at once, and the connections that have not become sessions. The system refuses new
@@ -71,8 +75,14 @@ impl Router {
             return;
         }
         self.run(async move {
-            ports.iter().for_each(|port| port.stop());
+            let left: Vec<_> = ports.iter().map(|port| port.stop()).collect();
             crosstie_transport::uncork();
+            let all_left = async {
+                for port in left {
+                    let _ = port.await;
+                }
+            };
+            let _ = tokio::time::timeout(LEAVE_MAX, all_left).await;
         });
     }
 }

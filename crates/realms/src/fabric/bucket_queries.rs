@@ -8,8 +8,6 @@ use crosstie_jetstream::{Failed, Put, Register};
 use tokio::task::JoinSet;
 use tokio::time;
 
-use crate::fabric::port::Wish;
-
 /// A node's lease.
 pub(super) struct Lease {
     pub name: String,
@@ -24,15 +22,6 @@ pub(super) struct Asked {
     pub(super) claim: Option<u64>,
     /// The time of the request.
     pub(super) since: Instant,
-}
-
-impl From<Wish> for Asked {
-    fn from(wish: Wish) -> Self {
-        match wish {
-            Wish::Claim(claim, key) => Self::now(key, Some(claim)),
-            Wish::GiveUp(key) => Self::now(key, None),
-        }
-    }
 }
 
 impl Asked {
@@ -148,7 +137,9 @@ async fn try_claim(
         Some((sequence, owner)) if owner.is_empty() => sequence,
         Some((sequence, owner)) => {
             let owner = String::from_utf8_lossy(&owner);
-            if register.get(&subjects.of_lease(&owner)).await?.is_some() {
+            let lease = register.get(&subjects.of_lease(&owner)).await?;
+            // A node that stops in order leaves an empty one.
+            if lease.is_some_and(|(_, name)| !name.is_empty()) {
                 return Ok(false);
             }
             sequence

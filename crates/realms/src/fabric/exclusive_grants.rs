@@ -3,7 +3,7 @@
 //! A node has a lease: a key with a lifetime of 20 seconds, which it renews every 5. A procedure's key names the lease
 //! that holds it, and is written only if unchanged since it was read, so that one of several writers wins. A key whose
 //! lease no longer exists is free. The node considers its own lease expired 15 seconds after its last successful
-//! request to renew it, so before any other node can see it expire.
+//! request to renew it, so before any other node can see it expire. A node that stops in order empties its lease.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::future::pending;
@@ -26,6 +26,9 @@ const LEASE_LIVES: Duration = Duration::from_secs(20);
 const LEASE_LASTS: Duration = Duration::from_secs(15);
 const RENEWED_EACH: Duration = Duration::from_secs(5);
 
+/// Lifetime of the entry that marks a lease as given up.
+const LEAVING_LIVES: Duration = Duration::from_secs(1);
+
 /// Timeout of an answer, longer than most elections.
 const ANSWER_TIME: Duration = Duration::from_secs(4);
 
@@ -47,6 +50,7 @@ pub(super) async fn keep(port: &Arc<FabricPort>, realm: &Arc<SharedRealm>, speak
         given_up: BTreeSet::new(),
         held: VecDeque::new(),
         is_told: false,
+        is_leaving: false,
     };
     let urls = &port.settings.urls;
     let mut next = seed() as usize % urls.len().max(1);
@@ -89,6 +93,8 @@ struct Keeper {
     held: VecDeque<Asked>,
     /// The loss of grants was logged.
     is_told: bool,
+    /// The realm has ended while there was no connection.
+    is_leaving: bool,
 }
 
 impl Keeper {
@@ -101,7 +107,10 @@ impl Keeper {
             tokio::select! {
                 done = &mut other => return done,
                 wish = self.wished.recv() => match wish {
-                    Some(wish) => self.held.push_back(wish.into()),
+                    Some(Wish::Claim(claim, key)) => self.held.push_back(Asked::now(key, Some(claim))),
+                    Some(Wish::GiveUp(key)) => self.held.push_back(Asked::now(key, None)),
+                    // Without a connection the lease ends by itself.
+                    Some(Wish::Leave(_)) => self.is_leaving = true,
                     None => return other.await,
                 },
                 () = until(due) => self.refuse_late(),
@@ -179,15 +188,22 @@ impl Keeper {
                     (Err(_), _) => self.refuse(asked),
                 },
                 wish = self.wished.recv() => match wish {
-                    Some(wish) => {
-                        let asked = Asked::from(wish);
-                        self.given_up.remove(&asked.key);
-                        asking.add(asked);
+                    Some(Wish::Claim(claim, key)) => {
+                        self.given_up.remove(&key);
+                        asking.add(Asked::now(key, Some(claim)));
+                    }
+                    Some(Wish::GiveUp(key)) => {
+                        self.given_up.remove(&key);
+                        asking.add(Asked::now(key, None));
+                    }
+                    Some(Wish::Leave(_leaving)) => {
+                        self.give_lease_up(register).await;
+                        return ended();
                     }
                     None => return ended(),
                 },
             }
-            if self.port.is_stopped() {
+            if self.is_leaving {
                 return ended();
             }
             if let Some(lease) = &self.lease {
@@ -234,6 +250,21 @@ impl Keeper {
         }
         self.lease = Some(lease);
         Ok(())
+    }
+
+    /// Gives the lease up, and with it all grants. Nodes of an earlier release wait until the empty one has expired.
+    async fn give_lease_up(&mut self, register: &Register) {
+        let Some(lease) = self.lease.take() else {
+            return;
+        };
+        self.realm.handle_lease(Instant::now(), Duration::ZERO);
+        let put = register.put(&lease.key, lease.sequence, b"", Some(LEAVING_LIVES));
+        if let Err(why) = put.await {
+            let realm = &self.port.realm;
+            tracing::warn!(
+                "Realm '{realm}': this node's grants last up to 20 s longer, because they could not be given up: {why}"
+            );
+        }
     }
 
     /// Keys of the previous lease are lost with it: the realm's grants are withdrawn before new ones are made.

@@ -20,6 +20,7 @@ use crosstie_routing::{
 use crosstie_transport::Connection;
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+use tokio::sync::oneshot;
 
 /// A realm's port to other nodes. Any thread may use it for one short call.
 pub struct FabricPort {
@@ -111,6 +112,8 @@ pub(crate) enum Wish {
     /// The number identifies the claim.
     Claim(u64, String),
     GiveUp(String),
+    /// The realm has ended: the lease is to be given up, and the sender dropped after that.
+    Leave(oneshot::Sender<()>),
 }
 
 /// Maximum bytes that wait for a server. Beyond, events are dropped and counted.
@@ -376,8 +379,9 @@ impl FabricPort {
         reached
     }
 
-    /// Leaves the fabric in order.
-    pub fn stop(&self) {
+    /// Leaves the fabric in order. Its grants are given up when the result has a value or is closed.
+    pub fn stop(&self) -> oneshot::Receiver<()> {
+        let (leaving, left) = oneshot::channel();
         let mut inner = self.inner.lock();
         inner.is_stopped = true;
         let Inner { member, wire, .. } = &mut *inner;
@@ -385,6 +389,8 @@ impl FabricPort {
             member.leave(wire);
             wire.connection.finish();
         }
+        self.wish(Wish::Leave(leaving));
+        left
     }
 
     /// Runs an action on the member, with its connection if one is open.
