@@ -198,9 +198,9 @@ def sessions(nodes: list[Router]) -> Iterator[list[Session]]:
             each.close()
 
 
-def loads(nodes: list[Router], pairs: list[tuple[int, int]]) -> list[Load]:
+def loads(nodes: list[Router], pairs: list[tuple[int, int]], **how: bool) -> list[Load]:
     """Begin loads between nodes, and wait until they run."""
-    begun = [Load(Session(nodes[here]), Session(nodes[there])) for here, there in pairs]
+    begun = [Load(Session(nodes[here]), Session(nodes[there]), **how) for here, there in pairs]
     for each in begun:
         each.goes_on()
     return begun
