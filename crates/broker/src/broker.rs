@@ -25,7 +25,7 @@ use super::flow::FlowControl;
 use super::identity::ServerProperties;
 use super::import;
 use super::incomplete::Incomplete;
-use super::limits::vhost_config;
+use super::limits::{SHALLOW_MESSAGES, paging, vhost_config};
 use super::logins::Logins;
 use super::outbox::VhostOutbox;
 use super::peer::Peer;
@@ -402,10 +402,11 @@ impl Broker {
 
 /// Opens the store and reads its contents.
 fn open_store(amqp: &model::Amqp, directory: &Path) -> Result<(Store, Vec<Restored>), String> {
-    let opened = Store::open(StoreConfig {
+    let config = StoreConfig {
         path: directory.join(&amqp.store),
         bytes_max: None,
-    });
+    };
+    let opened = Store::open_deep(config, SHALLOW_MESSAGES);
     let (mut store, restored) = opened.map_err(|e| e.to_string())?;
     store.wake().map_err(|e| e.to_string())?;
     if let Some(obstacle) = store.obstacle() {
@@ -427,7 +428,8 @@ fn restore_vhosts(
     let mut vhosts = BTreeMap::new();
     for vhost in &amqp.vhosts {
         let name: Arc<str> = vhost.name.as_str().into();
-        let config = vhost_config(&name, &amqp.limits);
+        let mut config = vhost_config(&name, &amqp.limits);
+        config.paging = paging(&amqp.limits);
         vhosts.insert(name, Vhost::new(config, seed()));
     }
     for restored in restored {

@@ -96,6 +96,9 @@ impl Channels {
                 if let Method::BasicPublish(publish) = &method {
                     return self.publish(place, key, peer, broker, turn, publish, frame, behind);
                 }
+                if turn.must_wait(key, &method, peer) {
+                    return Ok(Handled::Yield { consumed: 0 });
+                }
                 self.handle_method(place, key, peer, turn, &method)
             }
             (_, Some(assembly)) => {

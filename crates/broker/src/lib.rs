@@ -39,6 +39,7 @@ mod negotiation;
 mod open;
 mod operators;
 mod outbox;
+mod pages;
 mod peer;
 pub mod replicated;
 pub mod replication;

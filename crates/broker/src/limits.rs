@@ -3,7 +3,23 @@
 use std::sync::Arc;
 
 use crosstie_config as model;
-use crosstie_queues::{VhostConfig, VhostLimits};
+use crosstie_queues::{Paging, VhostConfig, VhostLimits};
+
+/// Bytes of messages in memory from which on long queues become deep, unless a sixteenth of the maximum is less.
+const DEEP_BYTES: usize = 64 << 20;
+
+/// A queue with fewer messages, and less of their bodies, does not become deep.
+pub const SHALLOW_MESSAGES: usize = 1_000;
+const SHALLOW_BYTES: u64 = 1 << 20;
+
+/// When messages of a vhost with a store of its own leave memory.
+pub fn paging(limits: &model::AmqpLimits) -> Paging {
+    Paging {
+        memory_bytes: DEEP_BYTES.min(limits.memory_bytes_max / 16),
+        messages: SHALLOW_MESSAGES,
+        body_bytes: SHALLOW_BYTES,
+    }
+}
 
 pub fn vhost_config(name: &Arc<str>, limits: &model::AmqpLimits) -> VhostConfig {
     let timeout = limits.consumer_timeout.map(|timeout| timeout.as_millis());

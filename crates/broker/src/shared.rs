@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crosstie_queues::{Position, Record};
+use crosstie_queues::{Page, Position, Record, Want};
 use crosstie_store::{Backup, Batch, Committer, CommitterConfig, DiskLow, Store, StoreError};
 use parking_lot::{Mutex, RwLock};
 
@@ -105,6 +105,20 @@ impl Shared {
         let committer = self.committer.read();
         let committer = committer.as_ref();
         committer.map_or(0, |committer| committer.submit(vhost, records, position))
+    }
+
+    /// Reads a page of a deep queue. Returns false if the router is stopping.
+    pub(crate) fn read_page(
+        &self,
+        vhost: &Arc<str>,
+        want: Want,
+        on_read: impl FnOnce(Result<Page, StoreError>) + Send + 'static,
+    ) -> bool {
+        let committer = self.committer.read();
+        let committer = committer.as_ref();
+        committer
+            .map(|committer| committer.read_page(vhost, want, on_read))
+            .is_some()
     }
 
     /// Copies the store, with the records of `last`, to a file that must not exist yet. Returns false if the router is

@@ -124,6 +124,10 @@ impl<'v> Turn<'v> {
             };
             waiting = self.shared.submit(records, position);
         }
+        let mut wants = Vec::new();
+        while vhost.has_wants() {
+            wants.extend(vhost.take_want());
+        }
         let memory_after = vhost.memory_bytes();
         let memory_before = memory_bytes.swap(memory_after, Ordering::Relaxed);
         let flow = &shared.flow;
@@ -139,6 +143,9 @@ impl<'v> Turn<'v> {
         }
         if is_unattended {
             self.shared.start_work();
+        }
+        for want in wants {
+            self.shared.read_page(want);
         }
         self.shared.arm(next);
         if memory_after != memory_before {

@@ -1,8 +1,8 @@
 //! A vhost with its lock, its clock and its journal.
 
 use std::mem;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant, SystemTime};
 
 use crosstie_front::timer::Timer;
@@ -34,6 +34,8 @@ pub struct SharedVhost {
     stopped: AtomicBool,
     /// In the vhost's time.
     timer: Timer,
+    /// The peers whose `basic.get` waits for a page.
+    pub(super) waiting_for_pages: Mutex<Vec<Weak<Peer>>>,
 }
 
 /// The keeper of a vhost's journal.
@@ -107,6 +109,7 @@ impl SharedVhost {
             clock,
             stopped: AtomicBool::new(false),
             timer: Timer::new(next),
+            waiting_for_pages: Mutex::default(),
         }
     }
 

@@ -120,6 +120,8 @@ fn write(
         | Record::Purged { .. } => write_of_message(record, contents, out),
         // Only an owner's last entry has these.
         Record::Rested { .. } => {}
+        // A replicated vhost keeps its messages in memory.
+        Record::Cleared { .. } | Record::Kept(_) => {}
     }
 }
 

@@ -139,6 +139,8 @@ impl Live {
             Record::Purged { queue } => self.purge(*queue),
             // Only an owner's last entry has these.
             Record::Rested { .. } => {}
+            // A replicated vhost keeps its messages in memory.
+            Record::Cleared { .. } | Record::Kept(_) => {}
         }
     }
 

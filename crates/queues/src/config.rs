@@ -11,6 +11,27 @@ pub struct VhostConfig {
     pub consumer_timeout_ms: Option<u64>,
     /// Maximum steps of one input; the rest is left for [`crate::Vhost::work`].
     pub input_steps_max: u32,
+    /// Without a store that can be read from: [`Paging::OFF`].
+    pub paging: Paging,
+}
+
+/// When the messages of a queue leave memory for the disk. Queues with priorities keep theirs in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Paging {
+    /// Bytes of the vhost's messages in memory from which on long queues become deep.
+    pub memory_bytes: usize,
+    /// A queue with no more messages than this, and no more bytes of bodies than `body_bytes`, does not become deep.
+    pub messages: usize,
+    pub body_bytes: u64,
+}
+
+impl Paging {
+    /// Everything stays in memory.
+    pub const OFF: Self = Self {
+        memory_bytes: usize::MAX,
+        messages: usize::MAX,
+        body_bytes: u64::MAX,
+    };
 }
 
 /// Bounds of a vhost. A request beyond a bound closes its channel with 406; existing entities stay.
@@ -52,6 +73,7 @@ impl VhostConfig {
             limits: VhostLimits::default(),
             consumer_timeout_ms: Some(CONSUMER_TIMEOUT_MS),
             input_steps_max: INPUT_STEPS_MAX,
+            paging: Paging::OFF,
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::{MessageContent, Time};
 
 /// A durable queue's number. It is never reused in a vhost, so that a queue declared again has none of its
 /// predecessor's messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct QueueId(pub u64);
 
 /// A position in the journal: everything up to a record, counted from the vhost's start.
@@ -71,6 +71,14 @@ pub enum Record {
     Purged {
         queue: QueueId,
     },
+    /// The messages with those places, from the first to the last, are gone.
+    Cleared {
+        queue: QueueId,
+        from: i64,
+        to: i64,
+    },
+    /// A queue's messages, which the store keeps and does not hand over. Only a store that restores makes this record.
+    Kept(Kept),
     /// The vhost has ended in good order. Messages of that queue have been delivered before if their place is before
     /// `fresh_from`, or if they have a record [`Self::Delivered`]. Without this record any may have been. The record is
     /// valid until the vhost continues; a store deletes it then.
@@ -87,6 +95,18 @@ impl Record {
             message.deliveries = message.deliveries.saturating_add(1);
         }
     }
+}
+
+/// The messages of a queue that stay on the disk after a restart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Kept {
+    pub queue: QueueId,
+    /// The places of the first and the last.
+    pub from: i64,
+    pub to: i64,
+    pub messages: usize,
+    /// Of their bodies.
+    pub body_bytes: u64,
 }
 
 /// The destination of a binding.

@@ -10,7 +10,10 @@ impl Record {
     pub fn is_departure(&self) -> bool {
         matches!(
             self,
-            Self::Dequeued { .. } | Self::Purged { .. } | Self::QueueDeleted { .. }
+            Self::Dequeued { .. }
+                | Self::Purged { .. }
+                | Self::Cleared { .. }
+                | Self::QueueDeleted { .. }
         )
     }
 }
@@ -63,6 +66,8 @@ pub fn find_lasting<'r, V: Copy + Eq + Hash>(
             | Record::QueueDeclared { .. }
             | Record::Bound { .. }
             | Record::Unbound { .. }
+            | Record::Cleared { .. }
+            | Record::Kept(_)
             | Record::Rested { .. } => true,
         };
         lasting.push(is_lasting);

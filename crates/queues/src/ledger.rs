@@ -7,7 +7,7 @@
 use crate::queues::Entry;
 use crate::queues::Messages;
 use crate::steps::Steps;
-use crate::{Counts, Journal, MessageContent, Record};
+use crate::{Counts, Journal, MessageContent, Position, Record};
 
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
@@ -15,6 +15,8 @@ pub(crate) struct Ledger {
     /// The running sums; other counts are computed on request.
     pub(crate) counts: Counts,
     pub(crate) steps: Steps,
+    /// The store has committed everything up to here.
+    pub(crate) committed: Position,
     memory_bytes: usize,
 }
 

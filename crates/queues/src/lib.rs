@@ -23,6 +23,8 @@ mod lasting;
 mod ledger;
 mod message;
 mod outbox;
+#[cfg(test)]
+mod paper_disk;
 mod queues;
 mod random;
 mod settlements;
@@ -38,13 +40,14 @@ mod vhost;
 
 pub use assembly::ContentAssembly;
 pub use channels::Client;
-pub use config::{VhostConfig, VhostLimits};
+pub use config::{Paging, VhostConfig, VhostLimits};
 pub use fault::Fault;
-pub use journal::{Destination, Journal, Position, QueueId, Record, StoredMessage};
+pub use journal::{Destination, Journal, Kept, Position, QueueId, Record, StoredMessage};
 pub use keys::{ChannelKey, ConnectionKey, QueueKey};
 pub use lasting::find_lasting;
 pub use message::MessageContent;
 pub use outbox::{Outbox, Refused};
+pub use queues::{Page, Paged, Want};
 pub use status::{
     BindingStatus, ChannelStatus, ConsumerStatus, Counts, ExchangeStatus, Part, QueueStatus,
 };

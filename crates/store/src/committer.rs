@@ -1,5 +1,6 @@
 //! The committing thread: group commits, retries, and reports.
 
+use std::collections::VecDeque;
 use std::io;
 use std::mem;
 use std::ops::ControlFlow;
@@ -8,7 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crosstie_queues::{Position, Record};
+use crosstie_queues::{Page, Position, Record, Want};
 
 use crate::store::Commit;
 use crate::{Backup, Batch, Store, StoreError, StoreErrorKind};
@@ -58,7 +59,21 @@ struct State {
     is_failing: bool,
     is_stopping: bool,
     backup: Option<Order>,
+    pages: VecDeque<PageOrder>,
 }
+
+/// A page to be read.
+struct PageOrder {
+    vhost: Arc<str>,
+    want: Want,
+    on_read: Box<OnRead>,
+}
+
+/// Receives a page.
+type OnRead = dyn FnOnce(Result<Page, StoreError>) + Send;
+
+/// Approximate bytes of a page: a read delays a commit.
+const PAGE_BYTES: usize = 1 << 20;
 
 impl Default for CommitterConfig {
     fn default() -> Self {
@@ -141,6 +156,24 @@ impl Committer {
             let why = "another backup was asked for";
             let error = StoreErrorKind::Abandoned { why };
             on_done(Err(StoreError::new(&path, error)));
+        }
+    }
+
+    /// Reads a page of a deep queue between two commits. `on_read` is called from the committer's thread.
+    pub fn read_page(
+        &self,
+        vhost: &Arc<str>,
+        want: Want,
+        on_read: impl FnOnce(Result<Page, StoreError>) + Send + 'static,
+    ) {
+        let mut state = self.shared.lock();
+        state.pages.push_back(PageOrder {
+            vhost: Arc::clone(vhost),
+            want,
+            on_read: Box::new(on_read),
+        });
+        if mem::take(&mut state.is_asleep) {
+            self.shared.wake.notify_one();
         }
     }
 
@@ -274,6 +307,10 @@ impl State {
         mem::take(&mut self.waiting)
     }
 
+    fn has_orders(&self) -> bool {
+        self.backup.is_some() || !self.pages.is_empty()
+    }
+
     fn has_news(&self) -> bool {
         !self.waiting.is_done()
     }
@@ -310,11 +347,25 @@ impl Shared {
                 let made = self.back_up(&mut store, &path, last, &mut work);
                 on_done(made);
             }
+            self.read_pages(&store);
             work.look_at = disk.look(&mut store, config, on_disk_low);
             let turn = self.turn(&mut work, &mut |batch| store.commit_or_make_room(batch));
             if let ControlFlow::Break(result) = turn {
                 return result;
             }
+        }
+    }
+
+    /// Reads the requested pages, one of each queue.
+    fn read_pages(&self, store: &Store) {
+        let pages = mem::take(&mut self.lock().pages);
+        for PageOrder {
+            vhost,
+            want,
+            on_read,
+        } in pages
+        {
+            on_read(store.read_page(&vhost, &want, PAGE_BYTES));
         }
     }
 
@@ -423,7 +474,8 @@ impl Shared {
         let mut state = self.lock();
         loop {
             let left = match retry_at {
-                None if !is_idle || state.has_news() || state.backup.is_some() => {
+                Some(_) if !state.pages.is_empty() => Duration::ZERO,
+                None if !is_idle || state.has_orders() || state.has_news() => {
                     return Some(state.take());
                 }
                 None if state.is_stopping => return None,

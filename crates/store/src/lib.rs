@@ -27,9 +27,11 @@ mod error;
 mod events;
 mod file;
 mod form;
+mod page;
 mod read;
 mod replace;
 mod room;
+mod rows;
 mod store;
 mod write;
 

@@ -1,42 +1,91 @@
 //! Rows into records.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::mem;
 use std::path::Path;
 use std::sync::Arc;
 
 use crosstie_amqp::{Table, TableBuf};
-use crosstie_queues::{Destination, MessageContent, QueueId, Record, StoredMessage, Time};
-use rusqlite::types::{Type, ValueRef};
+use crosstie_queues::{Destination, Kept, MessageContent, QueueId, Record, StoredMessage};
 use rusqlite::{Connection, Row};
 
-use crate::error::{StoreError, StoreErrorKind};
+use crate::Restored;
+use crate::error::StoreError;
 use crate::form::RESTED_VERSION;
-use crate::{Restored, content};
+use crate::rows::{self, message_content, not_as_written, stored_message};
 
 /// Everything that is kept: exchanges, queues, bindings, and then messages in their order.
-pub(crate) fn read(connection: &Connection, path: &Path) -> Result<Vec<Restored>, StoreError> {
+///
+/// Of a queue with more messages than `loaded_max` there is only their extent, unless it has priorities.
+pub(crate) fn read(
+    connection: &Connection,
+    path: &Path,
+    loaded_max: usize,
+) -> Result<Vec<Restored>, StoreError> {
     let mut reader = Reader {
         vhosts: HashMap::new(),
         restored: Vec::new(),
+        loaded_max,
+        prioritized: HashSet::new(),
     };
-    reader.read(connection).map_err(|error| match error {
-        // The row's values are impossible: it has been changed since it was written.
-        rusqlite::Error::FromSqlConversionFailure(..)
-        | rusqlite::Error::InvalidColumnType(..)
-        | rusqlite::Error::IntegralValueOutOfRange(..) => StoreError::new(
-            path,
-            StoreErrorKind::Damaged {
-                what: error.to_string(),
-            },
-        ),
-        _ => StoreError::sqlite(path, "reading it", error),
-    })?;
-    Ok(reader.restored)
+    match reader.read(connection) {
+        Ok(()) => Ok(reader.restored),
+        Err(error) => Err(rows::error(path, error)),
+    }
 }
 
 struct Reader {
     vhosts: HashMap<i64, Arc<str>>,
     restored: Vec<Restored>,
+    loaded_max: usize,
+    /// Queues with priorities.
+    prioritized: HashSet<(Arc<str>, QueueId)>,
+}
+
+/// The messages of one queue so far.
+#[derive(Default)]
+struct Extent {
+    vhost: Option<Arc<str>>,
+    /// The number of records before its first message.
+    start: usize,
+    kept: Kept,
+    /// Whether only the extent is handed over.
+    is_kept: bool,
+}
+
+impl Extent {
+    fn of(vhost: &Arc<str>, queue: QueueId, start: usize) -> Self {
+        Self {
+            vhost: Some(Arc::clone(vhost)),
+            start,
+            kept: Kept {
+                queue,
+                ..Kept::default()
+            },
+            is_kept: false,
+        }
+    }
+
+    fn is_of(&self, vhost: &Arc<str>, queue: QueueId) -> bool {
+        self.vhost.as_ref() == Some(vhost) && self.kept.queue == queue
+    }
+
+    fn add(&mut self, place: i64, message: &StoredMessage) {
+        if self.kept.messages == 0 {
+            self.kept.from = place;
+        }
+        self.kept.to = place;
+        self.kept.messages += 1;
+        self.kept.body_bytes += message.content.body().len() as u64;
+    }
+
+    fn kept(&self) -> Option<Restored> {
+        let vhost = self.vhost.as_ref().filter(|_| self.is_kept)?;
+        Some(Restored {
+            vhost: Arc::clone(vhost),
+            record: Record::Kept(self.kept),
+        })
+    }
 }
 
 impl Reader {
@@ -56,22 +105,55 @@ impl Reader {
             "SELECT vhost, id, name, auto_delete, arguments FROM queue",
             queue,
         )?;
+        self.prioritized = self.restored.iter().filter_map(prioritized).collect();
         self.read_each(
             connection,
             "SELECT vhost, source, to_queue, destination, routing_key, arguments FROM binding",
             binding,
         )?;
-        let shared = read_shared(connection)?;
-        self.read_each(
-            connection,
-            "SELECT vhost, queue, place, expires_at, deliveries, content FROM message
-             ORDER BY vhost, queue, place",
-            |row| message(row, &shared),
-        )?;
+        self.read_messages(connection)?;
         if is_rested(connection)? {
             let sql = "SELECT vhost, queue, fresh_from FROM rested";
             self.read_each(connection, sql, rested)?;
         }
+        Ok(())
+    }
+
+    /// Messages in their order. Of a queue with more than `loaded_max` only the extent.
+    fn read_messages(&mut self, connection: &Connection) -> rusqlite::Result<()> {
+        let shared = read_shared(connection)?;
+        let mut statement = connection.prepare(
+            "SELECT vhost, queue, place, expires_at, deliveries, content FROM message
+             ORDER BY vhost, queue, place",
+        )?;
+        let mut rows = statement.query(())?;
+        let mut extent = Extent::default();
+        while let Some(row) = rows.next()? {
+            let vhost = self.vhosts.get(&row.get(0)?);
+            let vhost = vhost.ok_or_else(|| not_as_written(0, "a row's vhost is not there"))?;
+            let vhost = Arc::clone(vhost);
+            let queue = QueueId(row.get::<_, i64>(1)? as u64);
+            let place = row.get(2)?;
+            let message = stored_message(row, |number| Ok(shared.get(&number).cloned()))?;
+            if !extent.is_of(&vhost, queue) {
+                self.restored.extend(extent.kept());
+                extent = Extent::of(&vhost, queue, self.restored.len());
+            }
+            extent.add(place, &message);
+            let is_kept = extent.kept.messages > self.loaded_max
+                && !self.prioritized.contains(&(Arc::clone(&vhost), queue));
+            if !is_kept {
+                let record = Record::Enqueued {
+                    queue,
+                    place,
+                    message,
+                };
+                self.restored.push(Restored { vhost, record });
+            } else if !mem::replace(&mut extent.is_kept, true) {
+                self.restored.truncate(extent.start);
+            }
+        }
+        self.restored.extend(extent.kept());
         Ok(())
     }
 
@@ -127,6 +209,15 @@ fn queue(row: &Row<'_>) -> rusqlite::Result<Record> {
     })
 }
 
+/// A queue with priorities: its messages stay in memory.
+fn prioritized(restored: &Restored) -> Option<(Arc<str>, QueueId)> {
+    let Record::QueueDeclared { id, arguments, .. } = &restored.record else {
+        return None;
+    };
+    arguments.as_table().find("x-max-priority")?;
+    Some((Arc::clone(&restored.vhost), *id))
+}
+
 fn binding(row: &Row<'_>) -> rusqlite::Result<Record> {
     let name = row.get(3)?;
     Ok(Record::Bound {
@@ -141,28 +232,6 @@ fn binding(row: &Row<'_>) -> rusqlite::Result<Record> {
     })
 }
 
-/// A message whose content is in its row, or in the table of shared contents, by its number there.
-fn message(row: &Row<'_>, shared: &HashMap<i64, Arc<MessageContent>>) -> rusqlite::Result<Record> {
-    let content = match row.get_ref(5)? {
-        ValueRef::Integer(number) => {
-            let content = shared
-                .get(&number)
-                .ok_or_else(|| not_as_written(5, "a message's shared content is not there"))?;
-            Arc::clone(content)
-        }
-        _ => message_content(row, 5)?,
-    };
-    Ok(Record::Enqueued {
-        queue: QueueId(row.get::<_, i64>(1)? as u64),
-        place: row.get(2)?,
-        message: StoredMessage {
-            content,
-            expires_at: row.get::<_, Option<i64>>(3)?.map(|time| Time(time as u64)),
-            deliveries: row.get(4)?,
-        },
-    })
-}
-
 fn read_shared(connection: &Connection) -> rusqlite::Result<HashMap<i64, Arc<MessageContent>>> {
     connection
         .prepare("SELECT number, bytes FROM shared_content")?
@@ -170,20 +239,9 @@ fn read_shared(connection: &Connection) -> rusqlite::Result<HashMap<i64, Arc<Mes
         .collect()
 }
 
-fn message_content(row: &Row<'_>, column: usize) -> rusqlite::Result<Arc<MessageContent>> {
-    let bytes = row.get_ref(column)?.as_blob()?;
-    content::decode(bytes)
-        .map(Arc::new)
-        .ok_or_else(|| not_as_written(column, "a message is not as it was written"))
-}
-
 fn table(row: &Row<'_>, column: usize) -> rusqlite::Result<TableBuf> {
     let bytes = row.get_ref(column)?.as_blob()?;
     Table::from_bytes(bytes)
         .map(TableBuf::from)
         .map_err(|_| not_as_written(column, "a table of arguments is not as it was written"))
-}
-
-fn not_as_written(column: usize, what: &str) -> rusqlite::Error {
-    rusqlite::Error::FromSqlConversionFailure(column, Type::Blob, what.into())
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crosstie_queues::Record;
+use crosstie_queues::{Page, Record, Want};
 use rusqlite::Connection;
 
 use crate::claim::Claim;
@@ -13,7 +13,7 @@ use crate::file::StoreFile;
 use crate::form::{AWAKE, MESSAGES};
 use crate::room::{PAGE_BYTES, Reserve, ReserveState, Room, room};
 use crate::write::Writer;
-use crate::{Backup, Batch, backup, read};
+use crate::{Backup, Batch, backup, page, read, rows};
 
 /// Which file, and how large it may become.
 #[derive(Clone, Debug)]
@@ -56,7 +56,16 @@ const PAGES_MAX: u64 = 0xffff_fffe;
 impl Store {
     /// Opens the file, if it exists, and reads its contents: exchanges, queues, bindings, and then the messages of each
     /// queue in their order.
-    pub fn open(mut config: StoreConfig) -> Result<(Self, Vec<Restored>), StoreError> {
+    pub fn open(config: StoreConfig) -> Result<(Self, Vec<Restored>), StoreError> {
+        Self::open_deep(config, usize::MAX)
+    }
+
+    /// The same, but of queues with more messages than `loaded_max` and without priorities it reads only the extent
+    /// ([`Record::Kept`]): their vhost requests them page by page.
+    pub fn open_deep(
+        mut config: StoreConfig,
+        loaded_max: usize,
+    ) -> Result<(Self, Vec<Restored>), StoreError> {
         // SQLite knows names that are no file's, and the working directory may change.
         config.path = std::path::absolute(&config.path)
             .map_err(|error| StoreError::io(&config.path, "finding it", error))?;
@@ -75,9 +84,31 @@ impl Store {
             }
             return Ok((store, Vec::new()));
         };
-        let restored = read::read(&file.connection, &store.config.path)?;
+        let path = &store.config.path;
+        let restored = read::read(&file.connection, path, loaded_max)?;
         store.take_file(file);
         Ok((store, restored))
+    }
+
+    /// Reads the first messages of a page, about that many bytes.
+    pub(crate) fn read_page(
+        &self,
+        vhost: &str,
+        want: &Want,
+        bytes_max: usize,
+    ) -> Result<Page, StoreError> {
+        let Some(file) = &self.file else {
+            return Ok(Page {
+                messages: Vec::new(),
+                upto: want.to,
+            });
+        };
+        let connection = &file.connection;
+        let read = || {
+            let number = page::number(connection, vhost)?;
+            page::read(connection, number, want, bytes_max)
+        };
+        read().map_err(|error| rows::error(&self.config.path, error))
     }
 
     /// The vhosts run from now on: drops the table that a store has only of vhosts that have ended in
@@ -104,10 +135,12 @@ impl Store {
             return Ok(());
         };
         let connection = &file.connection;
-        let woken = read::is_rested(connection).and_then(|is_rested| match is_rested {
-            true => connection.execute_batch(AWAKE),
-            false => Ok(()),
-        });
+        let woken = page::forget_spilled(connection)
+            .and_then(|()| read::is_rested(connection))
+            .and_then(|is_rested| match is_rested {
+                true => connection.execute_batch(AWAKE),
+                false => Ok(()),
+            });
         woken.map_err(|error| StoreError::sqlite(&self.config.path, "writing it", error))
     }
 

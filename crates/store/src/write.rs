@@ -81,13 +81,12 @@ impl<'c> Writer<'c> {
                 queue,
                 place,
                 deliveries,
-            } => self.execute(
-                "UPDATE message SET deliveries = ?4
-                 WHERE vhost = ?1 AND queue = ?2 AND place = ?3",
-                params![vhost, queue.0 as i64, place, deliveries],
-            ),
-            Record::Purged { queue } => self.purge(vhost, *queue, i64::MAX),
+            } => self.count(vhost, *queue, *place, *deliveries),
+            Record::Purged { queue } => self.purge(vhost, *queue, (i64::MIN, i64::MAX)),
+            Record::Cleared { queue, from, to } => self.purge(vhost, *queue, (*from, *to)),
             Record::Rested { queue, fresh_from } => self.rest(vhost, *queue, *fresh_from),
+            // A vhost makes none.
+            Record::Kept(_) => Ok(()),
             Record::ExchangeDeclared {
                 name,
                 kind,
@@ -262,18 +261,19 @@ impl<'c> Writer<'c> {
             )?
             .query_row(params![vhost, queue.0 as i64, count], |row| row.get(0))?;
         if let Some(last) = last {
-            self.purge(vhost, queue, last)?;
+            self.purge(vhost, queue, (i64::MIN, last))?;
         }
         Ok(last.is_some())
     }
 
-    /// Up to and with a place.
-    fn purge(&self, vhost: i64, queue: QueueId, last: i64) -> rusqlite::Result<()> {
-        let key = [vhost, queue.0 as i64, last];
+    /// From the first to the last of these places.
+    fn purge(&self, vhost: i64, queue: QueueId, (from, to): (i64, i64)) -> rusqlite::Result<()> {
+        let key = [vhost, queue.0 as i64, from, to];
         if self.is_sharing {
             let mut statement = self.connection.prepare_cached(
                 "SELECT content FROM message
-                 WHERE vhost = ?1 AND queue = ?2 AND place <= ?3 AND typeof(content) = 'integer'",
+                 WHERE vhost = ?1 AND queue = ?2 AND place BETWEEN ?3 AND ?4
+                 AND typeof(content) = 'integer'",
             )?;
             let numbers: Vec<i64> = statement
                 .query_map(key, |row| row.get(0))?
@@ -283,8 +283,22 @@ impl<'c> Writer<'c> {
             }
         }
         self.execute(
-            "DELETE FROM message WHERE vhost = ?1 AND queue = ?2 AND place <= ?3",
+            "DELETE FROM message WHERE vhost = ?1 AND queue = ?2 AND place BETWEEN ?3 AND ?4",
             key,
+        )
+    }
+
+    fn count(
+        &self,
+        vhost: i64,
+        queue: QueueId,
+        place: i64,
+        deliveries: u32,
+    ) -> rusqlite::Result<()> {
+        self.execute(
+            "UPDATE message SET deliveries = ?4
+             WHERE vhost = ?1 AND queue = ?2 AND place = ?3",
+            params![vhost, queue.0 as i64, place, deliveries],
         )
     }
 
@@ -301,7 +315,7 @@ impl<'c> Writer<'c> {
 
     /// With its messages, and with the bindings that lead to it.
     fn delete_queue(&self, vhost: i64, id: QueueId) -> rusqlite::Result<()> {
-        self.purge(vhost, id, i64::MAX)?;
+        self.purge(vhost, id, (i64::MIN, i64::MAX))?;
         let key = [vhost, id.0 as i64];
         self.execute(
             "DELETE FROM binding WHERE vhost = ?1 AND to_queue = 1

@@ -115,8 +115,9 @@ tables! {
     #[derive(Clone, Debug, PartialEq)]
     pub struct AmqpLimits = static AMQP_LIMITS("workers[router].amqp.limits", "the limits of AMQP") {
         memory_bytes_max: usize = integer(1 << 20, 1 << 44).or(1 << 30),
-            "Maximum memory for messages, with the journals of replicated vhosts, in bytes per broker. At the limit \
-             publishing connections receive `connection.blocked` and are not read until memory is free.";
+            "Maximum memory for messages, with the journals of replicated vhosts, in bytes per broker. Long queues leave \
+             memory for the disk before that. At the limit publishing connections receive `connection.blocked` and are \
+             not read until memory is free.";
         message_bytes_max: usize = integer(1_024, 1 << 31).or(128 << 20),
             "Maximum size of a message body, in bytes. A larger one closes the channel with 406 PRECONDITION_FAILED.";
         commit_bytes_max: usize = integer(1 << 16, 1 << 40).or(256 << 20),

@@ -53,7 +53,7 @@ impl Queue {
     /// Whether an arriving message may be sent straight to a consumer: no other waits or is being returned.
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
-        self.messages.front().is_none() && self.returning == 0
+        self.messages.is_empty() && self.returning == 0
     }
 
     /// Makes the entry of an accepted message; `is_sent`: a consumer has been sent it already. The position is that of
@@ -82,6 +82,7 @@ impl Queue {
             level: self.level(incoming.properties),
             is_redelivered: false,
             is_stored: id.is_some(),
+            is_spilled: false,
         };
         let mut position = None;
         if let Some(id) = id {

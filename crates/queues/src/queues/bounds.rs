@@ -71,12 +71,16 @@ impl Queues {
         }
     }
 
-    /// Sets a timer for the expiry of the first message.
+    /// Sets a timer for the expiry of the first message, and requests the next page of a deep queue if that is due.
     #[inline]
     pub(crate) fn set_head_timer(&mut self, key: QueueKey) {
         let Some(queue) = self.queues.find_mut(key) else {
             return;
         };
+        if queue.wants_page() {
+            queue.is_wanting = true;
+            self.wanting.push_back(key);
+        }
         let Some(expires_at) = queue.messages.front().and_then(|first| first.expires_at) else {
             return;
         };

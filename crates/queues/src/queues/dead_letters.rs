@@ -68,7 +68,7 @@ pub(crate) struct DeadLetters {
 impl DeadLetters {
     /// Adds a message that has left a queue with a dead-letter exchange.
     pub(super) fn die(&mut self, queue: &Queue, entry: Entry, reason: Reason) {
-        let stored = queue.id.filter(|_| entry.is_stored);
+        let stored = queue.id_of(&entry);
         let content = Arc::clone(&entry.content);
         self.push(queue, content, Some(entry), stored, reason);
     }

@@ -39,6 +39,14 @@ impl Lane {
         }
     }
 
+    /// Of messages in the order of their places.
+    pub(crate) fn of(line: VecDeque<Entry>) -> Self {
+        Self {
+            line,
+            returned: None,
+        }
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.line.len() + self.returned.as_ref().map_or(0, |returned| returned.len())
     }

@@ -11,7 +11,7 @@ impl Queues {
     #[inline]
     pub(crate) fn is_ready(&self, key: QueueKey) -> bool {
         let queue = self.queues.find(key);
-        queue.is_some_and(|queue| !queue.messages.is_empty() && queue.returning == 0)
+        queue.is_some_and(|queue| queue.messages.front().is_some() && queue.returning == 0)
     }
 
     /// Takes the first message out; the caller sends it or inserts it again. Also returns whether its delivery count is
@@ -30,9 +30,9 @@ impl Queues {
     }
 
     /// Returns a message to its place.
-    pub(crate) fn insert(&mut self, key: QueueKey, entry: Entry) {
+    pub(crate) fn insert(&mut self, key: QueueKey, entry: Entry, ledger: &Ledger) {
         if let Some(queue) = self.queues.find_mut(key) {
-            queue.insert(entry);
+            queue.insert(entry, ledger);
         }
     }
 
@@ -61,7 +61,7 @@ impl Queues {
         ledger: &mut Ledger,
         confirms: &mut Confirms,
     ) {
-        if entry.is_stored {
+        if entry.is_recorded() {
             self.forget_stored(key, entry, ledger, confirms);
         }
         ledger.release(entry);
@@ -76,7 +76,7 @@ impl Queues {
         ledger: &mut Ledger,
         confirms: &mut Confirms,
     ) {
-        if let Some(queue) = self.queues.find(key).and_then(|queue| queue.id) {
+        if let Some(queue) = self.queues.find(key).and_then(|queue| queue.id_of(entry)) {
             let place = entry.place;
             ledger.record(Record::Dequeued { queue, place });
             confirms.forgotten(&entry.content);
@@ -156,7 +156,7 @@ impl Queues {
                 queue.move_to_end(&mut entry, ledger);
             }
         }
-        queue.insert(entry);
+        queue.insert(entry, ledger);
     }
 }
 

@@ -3,15 +3,22 @@
 //! Messages without a priority wait in one lane, as all messages of a queue without `x-max-priority` do: such a queue
 //! has nothing else. Of the levels above, only those with messages take memory, and a bitmap finds them. A message
 //! costs the same, whatever the number of levels is.
+//!
+//! Of a deep queue the middle is on the disk ([`Depths`]). While the head is empty and the disk holds messages, no
+//! message is ready, and the queue is not empty.
 
 use super::Entry;
+use super::depths::Depths;
 use super::lane::Lane;
+use crate::Position;
 
 #[derive(Debug, Default)]
 pub(crate) struct Messages {
     lowest: Lane,
     /// `None` until the first message with a priority arrives.
     upper: Option<Box<Upper>>,
+    /// What is behind the lowest lane in a deep queue. `None` if that lane is empty and the disk holds nothing.
+    depths: Option<Box<Depths>>,
 }
 
 #[derive(Debug, Default)]
@@ -26,31 +33,38 @@ struct Upper {
 impl Messages {
     pub(crate) fn len(&self) -> usize {
         let upper = self.upper.as_ref().map_or(0, |upper| upper.len);
-        self.lowest.len() + upper
+        let depths = self.depths.as_ref().map_or(0, |found| found.len_of_all());
+        self.lowest.len() + upper + depths
     }
 
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.front().is_none()
+        self.front().is_none() && self.depths.is_none()
     }
 
-    /// The next.
+    /// The next, if it is in memory.
     #[inline]
     pub(crate) fn front(&self) -> Option<&Entry> {
         let highest = self.upper.as_ref().and_then(|upper| upper.lanes.last());
         highest.unwrap_or(&self.lowest).front()
     }
 
-    /// In the order of their departure.
+    /// Those in memory, in the order of their departure.
     #[cfg(test)]
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Entry> {
         let upper = self.upper.iter().flat_map(|upper| upper.lanes.iter().rev());
-        upper.chain([&self.lowest]).flat_map(Lane::iter)
+        let tail = self.depths.iter().flat_map(|depths| depths.tail());
+        upper.chain([&self.lowest]).flat_map(Lane::iter).chain(tail)
     }
 
-    /// Adds behind all others of its level.
-    pub(crate) fn push(&mut self, entry: Entry) {
+    /// Adds behind all others of its level. A deep queue needs the position of the entry's record.
+    #[inline]
+    pub(crate) fn push(&mut self, entry: Entry, position: Position) {
         match entry.level {
-            0 => self.lowest.push(entry),
+            0 => match &mut self.depths {
+                None => self.lowest.push(entry),
+                Some(depths) => depths.push(entry, position),
+            },
             level => self.upper_lane(level).push(entry),
         }
     }
@@ -61,31 +75,79 @@ impl Messages {
         {
             return upper.pop();
         }
-        self.lowest.pop()
+        let entry = self.lowest.pop();
+        if self.depths.is_some() {
+            self.surface();
+        }
+        entry
     }
 
     /// Returns an entry to its place.
-    pub(crate) fn insert(&mut self, entry: Entry) {
-        match entry.level {
-            0 => self.lowest.insert(entry),
-            level => self.upper_lane(level).insert(entry),
+    pub(crate) fn insert(&mut self, entry: Entry, position: Position) {
+        match (entry.level, &mut self.depths) {
+            (0, Some(depths)) if depths.is_last(entry.place) => depths.push(entry, position),
+            (0, _) => self.lowest.insert(entry),
+            (level, _) => self.upper_lane(level).insert(entry),
         }
     }
 
-    /// The entry with that place, at any level.
+    pub(crate) fn depths(&self) -> Option<&Depths> {
+        self.depths.as_deref()
+    }
+
+    pub(crate) fn depths_mut(&mut self) -> Option<&mut Depths> {
+        self.depths.as_deref_mut()
+    }
+
+    /// Begins depths behind the lowest lane, if there are none.
+    pub(crate) fn deepen(&mut self) {
+        let head = self.lowest.len();
+        self.depths
+            .get_or_insert_with(|| Box::new(Depths::behind(head)));
+    }
+
+    /// Has these depths from the restart on; the queue has no other messages yet.
+    pub(crate) fn restore_depths(&mut self, depths: Depths) {
+        self.depths = Some(Box::new(depths));
+    }
+
+    /// The places to read next, if a page is due.
+    pub(crate) fn wanted(&self) -> Option<(i64, i64)> {
+        self.depths.as_ref()?.wanted(self.lowest.len())
+    }
+
+    /// Adds a page from the disk behind the lowest lane.
+    pub(crate) fn add_page(&mut self, entries: impl Iterator<Item = Entry>) {
+        entries.for_each(|entry| self.lowest.push(entry));
+    }
+
+    /// If nothing is on the disk and the head is empty, the tail becomes the head.
+    #[cold]
+    pub(crate) fn surface(&mut self) {
+        let is_over = |depths: &mut Box<Depths>| depths.len() == 0;
+        if self.lowest.is_empty()
+            && let Some(depths) = self.depths.take_if(is_over)
+        {
+            self.lowest = Lane::of(depths.into_tail());
+        }
+    }
+
+    /// The entry with that place, at any level, if it is in memory.
     pub(crate) fn find_mut(&mut self, place: i64) -> Option<&mut Entry> {
         let upper = self.upper.iter_mut().flat_map(|upper| &mut upper.lanes);
         let mut lanes = [&mut self.lowest].into_iter().chain(upper);
         lanes.find_map(|lane| lane.find_mut(place))
     }
 
-    /// In no particular order.
+    /// Those in memory, in no particular order.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
         let upper = self.upper.iter_mut().flat_map(|upper| &mut upper.lanes);
+        let tail = self.depths.iter_mut().flat_map(|depths| depths.tail_mut());
         [&mut self.lowest]
             .into_iter()
             .chain(upper)
             .flat_map(Lane::iter_mut)
+            .chain(tail)
     }
 
     /// The lowest lane, and one for each other level with messages.
@@ -175,6 +237,7 @@ mod tests {
             level,
             is_redelivered: false,
             is_stored: false,
+            is_spilled: false,
         }
     }
 
@@ -217,7 +280,7 @@ mod tests {
                 let level = levels[random.next() as usize % levels.len()];
                 match random.next() % 8 {
                     0..=3 => {
-                        both.messages.push(entry(level, place));
+                        both.messages.push(entry(level, place), Position(0));
                         both.add(level, place);
                     }
                     4 | 5 => {
@@ -237,13 +300,13 @@ mod tests {
                             _ => {}
                         }
                         for entry in taken.drain(..) {
-                            both.messages.insert(entry);
+                            both.messages.insert(entry, Position(0));
                         }
                     }
                     6 => {
                         if let Some(entry) = taken.pop() {
                             both.add(entry.level, entry.place);
-                            both.messages.insert(entry);
+                            both.messages.insert(entry, Position(0));
                         }
                     }
                     _ if !both.list.is_empty() => {
@@ -266,7 +329,7 @@ mod tests {
     fn levels_that_are_empty_hold_nothing() {
         let mut messages = Messages::default();
         for level in 0..=255 {
-            messages.push(entry(level, level.into()));
+            messages.push(entry(level, level.into()), Position(0));
         }
         assert!(
             (0..=255)

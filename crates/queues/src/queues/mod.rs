@@ -14,10 +14,12 @@ mod arrive;
 mod bounds;
 mod dead_letters;
 mod deaths;
+mod depths;
 mod incoming;
 mod lane;
 mod leave;
 mod messages;
+mod paging;
 mod queue;
 mod rest;
 mod restore;
@@ -26,15 +28,17 @@ pub(crate) use self::dead_letters::{DeadLetter, DeadLetters, FOLLOWING_MAX, Reas
 pub(crate) use self::deaths::Deaths;
 pub(crate) use self::incoming::{Enqueued, Handling, Incoming};
 pub(crate) use self::messages::Messages;
+pub use self::paging::{Page, Paged, Want};
 pub(crate) use self::queue::{Entry, Queue};
 
 use std::collections::{BTreeMap, VecDeque};
 
+use self::depths::Depths;
 use crate::keys::OfQueue;
 use crate::ledger::Ledger;
 use crate::slab::Slab;
 use crate::timers::Timers;
-use crate::{QueueId, QueueKey, Record};
+use crate::{Paging, Position, QueueId, QueueKey, Record};
 
 #[derive(Debug)]
 pub(crate) struct Queues {
@@ -49,6 +53,11 @@ pub(crate) struct Queues {
     postponed: VecDeque<QueueKey>,
     /// The messages of queues that were purged or deleted.
     remains: VecDeque<Remains>,
+    /// Queues that need a page from the disk.
+    wanting: VecDeque<QueueKey>,
+    /// Queues whose tails may leave memory after that commit.
+    sinking: VecDeque<(Position, QueueKey)>,
+    paging: Paging,
     dead: DeadLetters,
 }
 
@@ -64,13 +73,13 @@ pub(crate) enum QueueTimer {
 #[derive(Debug)]
 struct Remains {
     messages: Messages,
-    /// The queue's id, if the store is told of each message.
-    id: Option<QueueId>,
+    /// The queue's ids, if the store is told of each message: of stored and of spilled ones.
+    ids: [Option<QueueId>; 2],
 }
 
 /// Adding and removing of queues.
 impl Queues {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(paging: Paging) -> Self {
         Self {
             queues: Slab::new(),
             timers: Timers::new(),
@@ -79,6 +88,9 @@ impl Queues {
             rested: BTreeMap::new(),
             postponed: VecDeque::new(),
             remains: VecDeque::new(),
+            wanting: VecDeque::new(),
+            sinking: VecDeque::new(),
+            paging,
             dead: DeadLetters::default(),
         }
     }
@@ -97,10 +109,10 @@ impl Queues {
     /// Removes a queue. [`Self::clear_one`] removes its messages; a store forgets them with the queue.
     pub(crate) fn remove(&mut self, key: QueueKey, ledger: &mut Ledger) -> Option<Queue> {
         let mut queue = self.queues.remove(key)?;
-        if let Some(id) = queue.id {
+        for id in [queue.id, queue.spill_id].into_iter().flatten() {
             ledger.record(Record::QueueDeleted { id });
         }
-        self.leave(std::mem::take(&mut queue.messages), None);
+        self.leave(std::mem::take(&mut queue.messages), [None; 2]);
         Some(queue)
     }
 
@@ -110,23 +122,28 @@ impl Queues {
         let Some(queue) = self.queues.find_mut(key) else {
             return 0;
         };
-        let messages = queue.take_messages();
+        let mut messages = queue.take_messages();
         let is_all = queue.unacknowledged == 0 && is_settled;
-        let id = queue.id;
-        if is_all
-            && let Some(queue) = id
-            && !messages.is_empty()
-        {
-            ledger.record(Record::Purged { queue });
-        }
         let message_count = messages.len();
-        self.leave(messages, id.filter(|_| !is_all));
+        let ids = [queue.id, queue.spill_id];
+        let sunk = messages.depths_mut().and_then(Depths::forget);
+        for queue in ids.into_iter().flatten().filter(|_| message_count > 0) {
+            match (is_all, sunk) {
+                (true, _) => ledger.record(Record::Purged { queue }),
+                (false, Some((from, to))) => ledger.record(Record::Cleared { queue, from, to }),
+                (false, None) => {}
+            }
+        }
+        self.leave(messages, if is_all { [None; 2] } else { ids });
         message_count
     }
 
-    fn leave(&mut self, messages: Messages, id: Option<QueueId>) {
+    /// Those on the disk alone cost no memory: the store has been told of all of them at once.
+    fn leave(&mut self, mut messages: Messages, ids: [Option<QueueId>; 2]) {
+        messages.depths_mut().map(Depths::forget);
+        messages.surface();
         if !messages.is_empty() {
-            self.remains.push_back(Remains { messages, id });
+            self.remains.push_back(Remains { messages, ids });
         }
     }
 
@@ -138,7 +155,9 @@ impl Queues {
         match remains.messages.pop() {
             None => drop(self.remains.pop_front()),
             Some(entry) => {
-                if let Some(queue) = remains.id.filter(|_| entry.is_stored) {
+                let [stored, spilled] = remains.ids;
+                let id = if entry.is_spilled { spilled } else { stored };
+                if let Some(queue) = id.filter(|_| entry.is_recorded()) {
                     let place = entry.place;
                     ledger.record(Record::Dequeued { queue, place });
                 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crosstie_amqp::{Properties, Table, TableBuf};
 
 use super::messages::Messages;
+use crate::ledger::Ledger;
 use crate::topology::{Overflow, QueueArguments, QueueFlags, QueueKind};
 use crate::{ConnectionKey, MessageContent, QueueId, Record, StoredMessage, Time};
 
@@ -22,6 +23,8 @@ pub(crate) struct Entry {
     pub(crate) is_redelivered: bool,
     /// Whether the store has a record of it.
     pub(crate) is_stored: bool,
+    /// Whether the store has a record of it that a restart forgets: it has left memory, or may.
+    pub(crate) is_spilled: bool,
 }
 
 #[derive(Debug)]
@@ -29,6 +32,8 @@ pub(crate) struct Queue {
     pub(crate) name: Arc<str>,
     /// Its id in the store; `None` if it is not durable.
     pub(crate) id: Option<QueueId>,
+    /// The id under which the store keeps messages until a restart; set once the queue is deep.
+    pub(crate) spill_id: Option<QueueId>,
     pub(crate) flags: QueueFlags,
     pub(crate) arguments: TableBuf,
     pub(crate) settings: QueueArguments,
@@ -36,8 +41,16 @@ pub(crate) struct Queue {
     pub(crate) owner: Option<ConnectionKey>,
     /// The ready messages.
     pub(crate) messages: Messages,
-    /// Bytes of the ready messages' bodies: bounded by `x-max-length-bytes`.
+    /// Bytes of the ready messages' bodies, also of those on the disk: bounded by `x-max-length-bytes`.
     pub(crate) body_bytes: u64,
+    /// Messages on the disk with an earlier place may have been delivered before a restart.
+    pub(super) redelivered_before: i64,
+    /// Number of times that all messages were taken out: a page that was requested before is of no use.
+    pub(super) clearances: u32,
+    /// Whether it waits for a page to be requested.
+    pub(super) is_wanting: bool,
+    /// Whether its tail waits for a commit.
+    pub(super) is_sinking: bool,
     pub(super) next_place: i64,
     /// Number of messages held by channels.
     pub(crate) unacknowledged: usize,
@@ -59,6 +72,11 @@ impl Entry {
 
     pub(crate) fn is_expired(&self, now: Time) -> bool {
         self.expires_at.is_some_and(|at| at <= now)
+    }
+
+    /// Whether the store has it.
+    pub(crate) fn is_recorded(&self) -> bool {
+        self.is_stored || self.is_spilled
     }
 
     pub(crate) fn record(&self, queue: QueueId) -> Record {
@@ -87,12 +105,17 @@ impl Queue {
         Self {
             name,
             id,
+            spill_id: None,
             flags,
             arguments: TableBuf::from(arguments),
             settings,
             owner,
             messages: Messages::default(),
             body_bytes: 0,
+            redelivered_before: i64::MIN,
+            clearances: 0,
+            is_wanting: false,
+            is_sinking: false,
             next_place: 0,
             unacknowledged: 0,
             returning: 0,
@@ -114,10 +137,22 @@ impl Queue {
         place
     }
 
+    /// The id under which the store has that message, if it has it.
+    pub(crate) fn id_of(&self, entry: &Entry) -> Option<QueueId> {
+        match entry.is_spilled {
+            true => self.spill_id,
+            false => self.id.filter(|_| entry.is_stored),
+        }
+    }
+
     /// Adds behind all others of its priority.
-    pub(crate) fn push(&mut self, entry: Entry) {
+    #[inline]
+    pub(crate) fn push(&mut self, mut entry: Entry, ledger: &mut Ledger) {
         self.body_bytes += entry.content.body().len() as u64;
-        self.messages.push(entry);
+        if self.is_deep() {
+            self.spill(&mut entry, ledger);
+        }
+        self.messages.push(entry, ledger.journal.position);
     }
 
     pub(super) fn pop(&mut self) -> Option<Entry> {
@@ -129,16 +164,17 @@ impl Queue {
     /// All of its ready messages.
     pub(super) fn take_messages(&mut self) -> Messages {
         self.body_bytes = 0;
+        self.clearances = self.clearances.wrapping_add(1);
         std::mem::take(&mut self.messages)
     }
 
     /// Returns an entry to its place.
-    pub(super) fn insert(&mut self, entry: Entry) {
+    pub(super) fn insert(&mut self, entry: Entry, ledger: &Ledger) {
         self.body_bytes += entry.content.body().len() as u64;
-        self.messages.insert(entry);
+        self.messages.insert(entry, ledger.journal.position);
     }
 
-    /// Takes out the ready message with that place.
+    /// Takes out the ready message with that place, if it is in memory.
     pub(super) fn take(&mut self, place: i64) -> Option<Entry> {
         let entry = self.messages.take(place)?;
         self.body_bytes -= entry.content.body().len() as u64;

@@ -23,10 +23,10 @@ impl Queue {
             return;
         };
         let fresh = self.messages.lanes().filter_map(|lane| lane.first_fresh());
-        let fresh_from = fresh
+        let fresh = fresh
             .map(|entry| entry.place)
-            .min()
-            .unwrap_or(self.next_place);
+            .chain(self.first_fresh_below());
+        let fresh_from = fresh.min().unwrap_or(self.next_place);
         // With priorities a message may be delivered before one that has waited longer. A quorum queue has counted each
         // delivery already.
         if !self.is_quorum() {
@@ -44,5 +44,18 @@ impl Queue {
             }));
         }
         records.push(Record::Rested { queue, fresh_from });
+    }
+
+    /// The place of the first message behind the head that was never delivered.
+    fn first_fresh_below(&self) -> Option<i64> {
+        let depths = self.messages.depths()?;
+        let on_disk = depths
+            .places()
+            .map(|(from, to)| (from.max(self.redelivered_before), to));
+        let on_disk = on_disk
+            .filter(|(from, to)| from <= to)
+            .map(|(from, _)| from);
+        let mut tail = depths.tail().iter().filter(|entry| !entry.is_redelivered);
+        on_disk.or_else(|| Some(tail.next()?.place))
     }
 }

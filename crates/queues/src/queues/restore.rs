@@ -56,6 +56,12 @@ impl Queues {
                     ledger.release_all(queue.take_messages());
                 }
             }
+            Record::Cleared { queue, from, to } => {
+                let queue = self.restoring(queue);
+                let gone = queue.map_or(Vec::new(), |queue| queue.take_between(from, to));
+                gone.iter().for_each(|entry| ledger.release(entry));
+            }
+            Record::Kept(kept) => self.restore_kept(&kept),
             Record::Rested { queue, fresh_from } => drop(self.rested.insert(queue, fresh_from)),
             _ => {}
         }
@@ -81,11 +87,12 @@ impl Queues {
             // ruled out (AMQP 0-9-1, basic.deliver). `end_restoring` does that.
             is_redelivered: true,
             is_stored: true,
+            is_spilled: false,
         };
         ledger.account(&entry);
         match queue.next_place <= place {
-            true => queue.push(entry),
-            false => queue.insert(entry),
+            true => queue.push(entry, ledger),
+            false => queue.insert(entry, ledger),
         }
         queue.next_place = queue.next_place.max(place.saturating_add(1));
     }
@@ -101,6 +108,7 @@ impl Queues {
         let mut keys = Vec::new();
         for (id, key) in std::mem::take(&mut self.restoring) {
             keys.push(key);
+            self.number_spilled(key);
             for entry in self.judge_restored(key, rested.get(&id).copied()) {
                 self.die(key, entry, Reason::DeliveryLimit, ledger, confirms);
             }
@@ -115,6 +123,7 @@ impl Queues {
         let Some(queue) = self.queues.find_mut(key) else {
             return Vec::new();
         };
+        queue.redelivered_before = fresh_from.unwrap_or(queue.next_place);
         let limit = queue.settings.delivery_limit.filter(|_| queue.is_quorum());
         let mut over = Vec::new();
         if fresh_from.is_some() || limit.is_some() {

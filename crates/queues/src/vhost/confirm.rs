@@ -34,6 +34,7 @@ impl<H> Vhost<H> {
             self.confirms.store_says(position, true);
         }
         self.confirms.end_kept();
+        self.queues.handle_committed(position, &mut self.ledger);
         self.flush_confirms(out);
     }
 

@@ -318,7 +318,7 @@ impl<H> Vhost<H> {
         })
     }
 
-    fn last_queue(&self, channel: ChannelKey) -> Option<Arc<str>> {
+    pub(super) fn last_queue(&self, channel: ChannelKey) -> Option<Arc<str>> {
         self.channels.find(channel)?.last_queue.clone()
     }
 

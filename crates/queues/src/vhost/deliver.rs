@@ -10,6 +10,7 @@ use crate::{ChannelKey, ConnectionKey, Outbox, QueueKey, Refused, Time};
 impl<H> Vhost<H> {
     /// Drops messages beyond a queue's bounds, and sends ready ones to consumers with room.
     pub(super) fn attend(&mut self, now: Time, key: QueueKey, out: &mut dyn Outbox<H>) {
+        self.queues.sink(key, &mut self.ledger);
         // First the bounds, then the consumers: a message beyond a bound is sent to none.
         self.queues
             .drop_overflow(key, &mut self.ledger, &mut self.confirms);
@@ -40,7 +41,7 @@ impl<H> Vhost<H> {
                 Ok(_) => self.forget(key, &entry),
                 Err(_) => {
                     self.ledger.steps.spend(1);
-                    self.queues.insert(key, entry);
+                    self.queues.insert(key, entry, &self.ledger);
                 }
             }
             self.drop_expired(now, key);

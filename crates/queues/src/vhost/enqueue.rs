@@ -58,10 +58,14 @@ impl<H> Vhost<H> {
                 channels.hold(sent.channel, sent.tag, delivery);
             }
             None => {
-                queue.push(entry);
+                queue.push(entry, &mut self.ledger);
+                let is_deep = queue.is_deep();
                 if queue.needs_trim() {
                     self.queues
                         .trim(now, key, &mut self.ledger, &mut self.confirms);
+                }
+                if is_deep || self.queues.are_many(&self.ledger) {
+                    self.queues.deepen(key, &self.ledger);
                 }
             }
         }

@@ -34,7 +34,7 @@ impl<H> Vhost<H> {
         match self.send_got(context.channel, key, &entry, is_quorum, out) {
             // The connection refused a message that it requested, and cannot be answered otherwise: it is closed. The
             // message stays.
-            Err(_) => self.queues.insert(key, entry),
+            Err(_) => self.queues.insert(key, entry, &self.ledger),
             Ok(_) if method.no_ack => self.forget(key, &entry),
             Ok(tag) => {
                 if is_quorum {

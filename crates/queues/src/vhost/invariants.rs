@@ -143,7 +143,8 @@ impl<H> Vhost<H> {
         let postponed = self.queues.postponed().filter(|p| **p == key);
         assert_eq!(postponed.count(), usize::from(queue.is_postponed));
         let is_waiting = queue.returning > 0 || queue.is_postponed;
-        assert!(!queue.overflows() || queue.unacknowledged > 0 || is_waiting);
+        let is_waiting_for_room = queue.unacknowledged > 0 || is_waiting || queue.is_deep();
+        assert!(!queue.overflows() || is_waiting_for_room);
 
         let messages = &queue.messages;
         let order = |entry: &Entry| (Reverse(entry.level), entry.place);
@@ -151,7 +152,8 @@ impl<H> Vhost<H> {
         let is_its_level = |e: &Entry| e.level == queue.level(e.content.properties());
         assert!(messages.iter().all(is_its_level));
         let bodies = messages.iter().map(|e| e.content.body().len() as u64);
-        assert_eq!(queue.body_bytes, bodies.sum::<u64>());
+        let on_disk = messages.depths().map_or(0, |depths| depths.body_bytes());
+        assert_eq!(queue.body_bytes, bodies.sum::<u64>() + on_disk);
         if let Some(expires_at) = messages.front().and_then(|e| e.expires_at) {
             assert!(is_waiting || queue.head_timer().is_some_and(|at| at <= expires_at));
         }

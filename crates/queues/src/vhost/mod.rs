@@ -15,6 +15,8 @@ mod commit;
 mod confirm;
 mod consume;
 mod declare;
+#[cfg(test)]
+mod deep_queues;
 mod define;
 mod deliver;
 mod enqueue;
@@ -25,6 +27,7 @@ mod invariants;
 mod listings;
 mod methods;
 mod operators;
+mod paging;
 mod publish;
 #[cfg(test)]
 mod random_inputs;
@@ -92,6 +95,7 @@ impl<H> Vhost<H> {
     /// peers.
     pub fn new(config: VhostConfig, seed: u64) -> Self {
         let mut random = Random::new(seed);
+        let paging = config.paging;
         let topology = Topology::new(config.name.clone(), &config.limits, random.next());
         Self {
             channels: Channels::new(&config),
@@ -99,7 +103,7 @@ impl<H> Vhost<H> {
             config,
             random,
             topology,
-            queues: Queues::new(),
+            queues: Queues::new(paging),
             consumers: Consumers::new(),
             confirms: Confirms::new(),
             settlements: Settlements::default(),

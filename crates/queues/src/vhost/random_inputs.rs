@@ -8,8 +8,12 @@ use crosstie_amqp::{BasicProperties, Method, Properties, Table, TableBuf, Value}
 use crosstie_auth::Permissions;
 
 use super::Vhost;
+use crate::paper_disk::Disk;
 use crate::random::Random;
-use crate::{ChannelKey, Client, ConnectionKey, Counts, Fault, Outbox, Refused, Time, VhostConfig};
+use crate::{
+    ChannelKey, Client, ConnectionKey, Counts, Fault, Outbox, Paging, Refused, Time, VhostConfig,
+    Want,
+};
 
 struct Sink {
     full: Vec<u32>,
@@ -61,35 +65,29 @@ struct Driver {
     sink: Sink,
     connections: Vec<(u32, ConnectionKey)>,
     channels: Vec<(ConnectionKey, ChannelKey)>,
+    is_paging: bool,
+    disk: Disk,
+    /// The pages that are being read.
+    reading: Vec<Want>,
+    pages: usize,
 }
 
 #[test]
 fn random_inputs_keep_the_invariants() {
     let mut happened = Counts::default();
+    let mut pages = 0;
     for seed in 0..40 {
-        let mut config = VhostConfig::named("/");
-        config.consumer_timeout_ms = Some(400);
-        if seed % 2 == 1 {
-            // Nearly everything is cut into parts.
-            config.input_steps_max = 1 + (seed % 7) as u32;
-        }
-        let mut driver = Driver {
-            vhost: Vhost::new(config, seed),
-            random: Random::new(seed),
-            now: Time(1_000),
-            sink: Sink {
-                full: Vec::new(),
-                held: HashMap::new(),
-            },
-            connections: Vec::new(),
-            channels: Vec::new(),
-        };
+        let mut driver = Driver::new(seed);
         for _ in 0..1_500 {
             driver.step();
             driver.vhost.flush_confirms(&mut driver.sink);
             driver.vhost.check_invariants();
+            driver.write();
             if driver.chance() {
                 driver.work();
+            }
+            if driver.chance() {
+                driver.read();
             }
         }
         for (_, key) in std::mem::take(&mut driver.connections) {
@@ -108,6 +106,7 @@ fn random_inputs_keep_the_invariants() {
         assert!(driver.vhost.confirms.is_empty());
         let counts = driver.vhost.counts();
         assert_eq!(counts.messages_unacknowledged, 0);
+        pages += driver.pages;
         happened.delivered += counts.delivered;
         happened.redelivered += counts.redelivered;
         happened.confirmed += counts.confirmed;
@@ -117,6 +116,7 @@ fn random_inputs_keep_the_invariants() {
         happened.dropped += counts.dropped;
         happened.dead_lettered += counts.dead_lettered;
     }
+    assert!(pages > 200, "{pages}");
     assert!(happened.delivered > 1_000, "{happened:?}");
     assert!(happened.redelivered > 200, "{happened:?}");
     assert!(happened.confirmed > 200, "{happened:?}");
@@ -128,6 +128,38 @@ fn random_inputs_keep_the_invariants() {
 }
 
 impl Driver {
+    fn new(seed: u64) -> Self {
+        let mut config = VhostConfig::named("/");
+        config.consumer_timeout_ms = Some(400);
+        if seed % 2 == 1 {
+            // Nearly everything is cut into parts.
+            config.input_steps_max = 1 + (seed % 7) as u32;
+        }
+        if seed % 3 == 1 {
+            // Nearly every queue is deep.
+            config.paging = Paging {
+                memory_bytes: 0,
+                messages: (seed % 4) as usize,
+                body_bytes: u64::MAX,
+            };
+        }
+        Self {
+            vhost: Vhost::new(config, seed),
+            random: Random::new(seed),
+            now: Time(1_000),
+            sink: Sink {
+                full: Vec::new(),
+                held: HashMap::new(),
+            },
+            connections: Vec::new(),
+            channels: Vec::new(),
+            is_paging: seed % 3 == 1,
+            disk: Disk::default(),
+            reading: Vec::new(),
+            pages: 0,
+        }
+    }
+
     /// Does some of the postponed work.
     fn work(&mut self) {
         let steps_max = self.below(40) as u32;
@@ -138,10 +170,49 @@ impl Driver {
     /// Does all of it, and the due timers.
     fn work_all(&mut self) {
         let is_due = |vhost: &Vhost<u32>, now| vhost.next_timeout().is_some_and(|at| at <= now);
-        while self.vhost.has_backlog() || is_due(&self.vhost, self.now) {
+        loop {
+            self.write();
+            while self.vhost.has_wants() || !self.reading.is_empty() {
+                self.read();
+            }
+            if !self.vhost.has_backlog() && !is_due(&self.vhost, self.now) {
+                return;
+            }
             self.vhost.handle_timeout(self.now, &mut self.sink);
             self.work();
         }
+    }
+
+    /// Writes what is in the journal.
+    fn write(&mut self) {
+        let records = std::mem::take(&mut self.vhost.journal().records);
+        records
+            .into_iter()
+            .for_each(|record| self.disk.write(record));
+        if self.is_paging && self.chance() {
+            let position = self.vhost.journal().position;
+            self.vhost.handle_committed(position, &mut self.sink);
+        }
+    }
+
+    /// Begins to read a page, or ends to.
+    fn read(&mut self) {
+        if self.chance() {
+            self.reading.extend(self.vhost.take_want());
+        }
+        if self.reading.is_empty() || self.chance() {
+            return;
+        }
+        let at = self.below(self.reading.len() as u64) as usize;
+        let want = self.reading.swap_remove(at);
+        let page = self.disk.read(&want, 1 + at);
+        let missing = self
+            .vhost
+            .handle_page(self.now, &want, page, &mut self.sink);
+        assert_eq!(missing, 0);
+        self.vhost.check_invariants();
+        self.pages += 1;
+        self.write();
     }
 
     fn below(&mut self, bound: u64) -> u64 {

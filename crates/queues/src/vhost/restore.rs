@@ -38,6 +38,8 @@ impl<H> Vhost<H> {
             | Record::Dequeued { .. }
             | Record::Delivered { .. }
             | Record::Purged { .. }
+            | Record::Cleared { .. }
+            | Record::Kept(_)
             | Record::Rested { .. } => self.queues.restore(record, &mut self.ledger),
             Record::ExchangeDeclared { .. }
             | Record::ExchangeDeleted { .. }

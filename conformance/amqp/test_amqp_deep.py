@@ -1,0 +1,124 @@
+"""Queues larger than memory: no publisher is blocked, and every message comes once and in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pika
+import pytest
+from rig.broker import Crosstie
+
+BODY = b"x" * 1000
+# Several times what the node may hold in memory.
+COUNT = 24_000
+LIMITS = {"memory_bytes_max": 8 << 20}
+
+
+@pytest.fixture
+def start_small(tmp_path: Path) -> Iterator[Callable[[], Crosstie]]:
+    """Start a broker with little memory for messages."""
+    running: list[Crosstie] = []
+
+    def start() -> Crosstie:
+        amqp = {"store": str(tmp_path / "amqp.store"), "limits": LIMITS}
+        running.append(Crosstie(tmp_path, amqp=amqp))
+        return running[-1]
+
+    yield start
+    for each in running:
+        if each.router.process.poll() is None:
+            each.stop()
+
+
+def connect(broker: Crosstie) -> pika.BlockingConnection:
+    """Connect; a client that is blocked for long fails."""
+    parameters = pika.URLParameters(broker.url())
+    parameters.blocked_connection_timeout = 30
+    return pika.BlockingConnection(parameters)
+
+
+def publish(channel, queue: str, numbers: range, delivery_mode: int) -> None:
+    """Publish numbered messages; the last one is confirmed, and so are all before it."""
+    properties = pika.BasicProperties(delivery_mode=delivery_mode)
+    for number in numbers:
+        channel.basic_publish("", queue, b"%08d" % number + BODY, properties)
+
+
+def take(channel, queue: str, count: int) -> Iterator[tuple[int, bool]]:
+    """Consume that many messages: their numbers, and whether they are marked as redelivered."""
+    channel.basic_qos(prefetch_count=500)
+    for got, (method, _, body) in enumerate(channel.consume(queue, inactivity_timeout=30), 1):
+        assert method is not None, f"only {got - 1} of {count} came"
+        yield int(body[:8]), method.redelivered
+        if got % 250 == 0 or got == count:
+            channel.basic_ack(method.delivery_tag, multiple=True)
+        if got == count:
+            break
+    channel.cancel()
+
+
+@pytest.mark.parametrize("kind", ["classic", "quorum"])
+@pytest.mark.parametrize("mode", ["persistent", "transient"])
+def test_a_queue_larger_than_memory_is_drained_in_order(start_small, kind: str, mode: str) -> None:
+    broker = start_small()
+    with connect(broker) as connection:
+        channel = connection.channel()
+        channel.queue_declare("deep", durable=True, arguments={"x-queue-type": kind})
+        publish(channel, "deep", range(COUNT), {"persistent": 2, "transient": 1}[mode])
+        declared = channel.queue_declare("deep", passive=True)
+        assert declared.method.message_count == COUNT
+        assert broker.router.metric("amqp_memory_bytes") < LIMITS["memory_bytes_max"]
+        taken = list(take(channel, "deep", COUNT))
+        assert taken == [(number, False) for number in range(COUNT)]
+        assert channel.queue_declare("deep", passive=True).method.message_count == 0
+
+
+def test_a_queue_larger_than_memory_survives_a_kill(start_small) -> None:
+    broker = start_small()
+    with connect(broker) as connection:
+        channel = connection.channel()
+        channel.queue_declare("deep", durable=True)
+        channel.queue_declare("passing")
+        channel.confirm_delivery()
+        publish(channel, "passing", range(100), 1)
+        publish(channel, "deep", range(2_000), 2)
+    broker.restart(kill=True)
+    with connect(broker) as connection:
+        channel = connection.channel()
+        assert channel.queue_declare("deep", passive=True).method.message_count == 2_000
+        publish(channel, "deep", range(2_000, 2_100), 2)
+        taken = list(take(channel, "deep", 2_100))
+        assert [number for number, _ in taken] == list(range(2_100))
+        assert all(redelivered for number, redelivered in taken if number < 2_000)
+        assert not any(redelivered for number, redelivered in taken if number >= 2_000)
+
+
+def test_basic_get_waits_for_a_message_that_is_on_the_disk(start_small) -> None:
+    broker = start_small()
+    with connect(broker) as connection:
+        channel = connection.channel()
+        channel.queue_declare("deep", durable=True)
+        publish(channel, "deep", range(COUNT), 2)
+        for number in range(COUNT):
+            method, _, body = channel.basic_get("deep", auto_ack=True)
+            assert method is not None, number
+            assert int(body[:8]) == number
+        assert channel.basic_get("deep")[0] is None
+
+
+def test_a_purge_and_a_deletion_leave_nothing_on_the_disk(start_small) -> None:
+    broker = start_small()
+    with connect(broker) as connection:
+        channel = connection.channel()
+        channel.queue_declare("deep", durable=True)
+        publish(channel, "deep", range(COUNT), 2)
+        held, _, body = channel.basic_get("deep")
+        assert int(body[:8]) == 0
+        assert channel.queue_purge("deep").method.message_count == COUNT - 1
+        publish(channel, "deep", range(COUNT, COUNT + 10), 2)
+        channel.basic_nack(held.delivery_tag)
+        taken = [number for number, _ in take(channel, "deep", 11)]
+        assert taken == [0, *range(COUNT, COUNT + 10)]
+        channel.queue_delete("deep")
+        assert broker.router.metric("amqp_memory_bytes") == 0

@@ -1,0 +1,94 @@
+//! Pages of deep queues: read by the store's thread, and put into their queue in a turn of its own.
+
+use std::mem;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crosstie_amqp::Method;
+use crosstie_queues::{ChannelKey, Page, Want};
+use crosstie_store::StoreError;
+use tokio::runtime::Handle;
+
+use super::peer::Peer;
+use super::turn::Turn;
+use super::vhost::SharedVhost;
+
+/// How long after a failed read of a page the next one is tried.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+impl Turn<'_> {
+    /// Whether a method is a `basic.get` that has to wait because the queue's next message is on the disk. Then the peer
+    /// is not read until a page has come.
+    pub(super) fn must_wait(
+        &mut self,
+        channel: ChannelKey,
+        method: &Method<'_>,
+        peer: &Arc<Peer>,
+    ) -> bool {
+        let Method::BasicGet(get) = method else {
+            return false;
+        };
+        let (vhost, ..) = self.enter();
+        if !vhost.is_waiting_for_page(channel, get.queue) {
+            return false;
+        }
+        // Under the vhost's lock, which the page needs too.
+        peer.block(None);
+        let mut waiting = peer.vhost.waiting_for_pages.lock();
+        waiting.push(Arc::downgrade(peer));
+        true
+    }
+}
+
+impl SharedVhost {
+    /// Has a page read.
+    pub(super) fn read_page(self: &Arc<Self>, want: Want) {
+        let of_page = Arc::downgrade(self);
+        let context = Handle::current();
+        let on_read = move |page: Result<Page, StoreError>| {
+            let Some(vhost) = of_page.upgrade() else {
+                return;
+            };
+            let entered = context.enter();
+            match page {
+                Ok(page) => vhost.handle_page(&want, page),
+                Err(error) => vhost.read_page_later(want, &error),
+            }
+            crosstie_transport::uncork_all();
+            drop(entered);
+        };
+        // A stopping router reads no more.
+        self.shared.read_page(&self.name, want, on_read);
+    }
+
+    fn handle_page(self: &Arc<Self>, want: &Want, page: Page) {
+        let mut turn = self.turn(Instant::now());
+        let (vhost, now, outbox) = turn.enter();
+        let missing = vhost.handle_page(now, want, page, outbox);
+        // Those whose queue has no message yet wait again.
+        let waiting = mem::take(&mut *self.waiting_for_pages.lock());
+        for peer in waiting {
+            if let Some(peer) = peer.upgrade() {
+                peer.unblock(false);
+            }
+        }
+        turn.finish();
+        if missing > 0 {
+            let vhost = &self.name;
+            tracing::error!("vhost '{vhost}': the store lacks {missing} messages of a queue");
+        }
+    }
+
+    /// The page cannot be read now. Its queue waits, and the others are served.
+    fn read_page_later(self: &Arc<Self>, want: Want, error: &StoreError) {
+        let vhost = &self.name;
+        tracing::error!("vhost '{vhost}': cannot read messages of a queue, retrying: {error}");
+        let again = Arc::downgrade(self);
+        tokio::spawn(async move {
+            tokio::time::sleep(RETRY_AFTER).await;
+            if let Some(vhost) = again.upgrade() {
+                vhost.read_page(want);
+            }
+        });
+    }
+}

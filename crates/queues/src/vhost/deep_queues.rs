@@ -1,0 +1,308 @@
+//! Deep queues deliver each message once and in order, however their pages come.
+
+use std::sync::Arc;
+
+use crosstie_amqp::method::*;
+use crosstie_amqp::{BasicProperties, Method, Properties};
+use crosstie_auth::Permissions;
+
+use super::Vhost;
+use crate::paper_disk::Disk;
+use crate::random::Random;
+use crate::{
+    ChannelKey, Client, Fault, Kept, Outbox, Paging, QueueId, Record, Refused, Time, VhostConfig,
+};
+
+/// What a consumer was sent.
+#[derive(Default)]
+struct Sent {
+    /// Delivery tag, number of the message, and whether it is marked as redelivered.
+    deliveries: Vec<(u64, u32, bool)>,
+    purged: Option<u32>,
+}
+
+impl Outbox<()> for Sent {
+    fn send(&mut self, _to: &(), _channel: u16, method: &Method<'_>) {
+        if let Method::QueuePurgeOk(ok) = method {
+            self.purged = Some(ok.message_count);
+        }
+    }
+
+    fn send_content(
+        &mut self,
+        _to: &(),
+        _channel: u16,
+        method: &Method<'_>,
+        _properties: Properties<'_>,
+        body: &[u8],
+    ) -> Result<(), Refused> {
+        if let Method::BasicDeliver(deliver) = method {
+            let number = u32::from_be_bytes(body[..4].try_into().expect("a number"));
+            self.deliveries
+                .push((deliver.delivery_tag, number, deliver.redelivered));
+        }
+        Ok(())
+    }
+
+    fn send_owed(
+        &mut self,
+        to: &(),
+        channel: u16,
+        method: &Method<'_>,
+        properties: Properties<'_>,
+        body: &[u8],
+    ) -> Result<(), Refused> {
+        self.send_content(to, channel, method, properties, body)
+    }
+
+    fn close_channel(&mut self, _to: &(), _channel: u16, fault: &Fault) {
+        panic!("{}", fault.text);
+    }
+
+    fn hold(&mut self, _to: &(), _delta: isize) {}
+}
+
+struct Deep {
+    vhost: Vhost<()>,
+    channel: ChannelKey,
+    sent: Sent,
+    disk: Disk,
+    random: Random,
+}
+
+const NOW: Time = Time(1_000);
+
+impl Deep {
+    fn new(seed: u64, disk: Disk, kept: Option<Kept>) -> Self {
+        let mut config = VhostConfig::named("/");
+        config.paging = Paging {
+            memory_bytes: 0,
+            messages: 10,
+            body_bytes: u64::MAX,
+        };
+        let mut vhost = Vhost::new(config, seed);
+        let mut sent = Sent::default();
+        if let Some(kept) = kept {
+            vhost.restore(
+                NOW,
+                Record::QueueDeclared {
+                    id: kept.queue,
+                    name: "q".into(),
+                    auto_delete: false,
+                    arguments: Default::default(),
+                },
+            );
+            vhost.restore(NOW, Record::Kept(kept));
+            vhost.restored(NOW, &mut sent);
+        }
+        let client = Client {
+            user: "guest".into(),
+            permissions: Arc::new(Permissions::all()),
+            consumer_cancel_notify: true,
+            is_impersonator: false,
+        };
+        let connection = vhost.open_connection((), client);
+        let channel = vhost.open_channel(connection, 1).expect("a channel");
+        Self {
+            vhost,
+            channel,
+            sent,
+            disk,
+            random: Random::new(seed),
+        }
+    }
+
+    fn handle<'m>(&mut self, method: impl Into<Method<'m>>) {
+        let done = self
+            .vhost
+            .handle(NOW, self.channel, &method.into(), &mut self.sent);
+        done.expect("is accepted");
+        self.vhost.flush_confirms(&mut self.sent);
+        self.go_on();
+    }
+
+    fn declare(&mut self) {
+        self.handle(QueueDeclare {
+            queue: "q",
+            durable: true,
+            ..QueueDeclare::default()
+        });
+    }
+
+    fn publish(&mut self, number: u32) {
+        let named = BasicProperties {
+            delivery_mode: Some(1 + (self.random.next() % 2) as u8),
+            ..BasicProperties::default()
+        };
+        let mut bytes = Vec::new();
+        named.write(&mut bytes);
+        let properties = Properties::from_bytes(&bytes).expect("was written so");
+        let publish = BasicPublish {
+            routing_key: "q",
+            ..BasicPublish::default()
+        };
+        let body = number.to_be_bytes();
+        let sent = &mut self.sent;
+        let done = self
+            .vhost
+            .publish(NOW, self.channel, &publish, properties, &body, sent);
+        done.expect("is accepted");
+        self.vhost.flush_confirms(&mut self.sent);
+        self.go_on();
+    }
+
+    /// Writes, commits, reads and works, each or not.
+    fn go_on(&mut self) {
+        for record in std::mem::take(&mut self.vhost.journal().records) {
+            self.disk.write(record);
+        }
+        if self.random.next().is_multiple_of(2) {
+            let position = self.vhost.journal().position;
+            self.vhost.handle_committed(position, &mut self.sent);
+        }
+        if self.random.next().is_multiple_of(2) {
+            self.vhost.work(NOW, 20, &mut self.sent);
+        }
+        if self.random.next().is_multiple_of(2)
+            && let Some(want) = self.vhost.take_want()
+        {
+            let messages_max = 1 + (self.random.next() % 30) as usize;
+            let page = self.disk.read(&want, messages_max);
+            let sent = &mut self.sent;
+            assert_eq!(self.vhost.handle_page(NOW, &want, page, sent), 0);
+        }
+        self.vhost.check_invariants();
+    }
+
+    /// Consumes until so many were acknowledged; some are requeued. Returns their numbers in the order of their first
+    /// delivery.
+    fn consume(&mut self, count: usize) -> Vec<u32> {
+        self.handle(BasicQos {
+            prefetch_size: 0,
+            prefetch_count: 7,
+            global: false,
+        });
+        self.handle(BasicConsume {
+            queue: "q",
+            ..BasicConsume::default()
+        });
+        let mut first = Vec::new();
+        let mut acknowledged = 0;
+        for _ in 0..100_000 {
+            if acknowledged == count {
+                break;
+            }
+            if self.sent.deliveries.is_empty() {
+                self.go_on();
+                continue;
+            }
+            let at = self.random.next() as usize % self.sent.deliveries.len();
+            let (delivery_tag, number, is_redelivered) = self.sent.deliveries.remove(at);
+            if !is_redelivered || !first.contains(&number) {
+                first.push(number);
+            }
+            match self.random.next() % 4 {
+                0 => self.handle(BasicNack {
+                    delivery_tag,
+                    multiple: false,
+                    requeue: true,
+                }),
+                _ => {
+                    acknowledged += 1;
+                    self.handle(BasicAck {
+                        delivery_tag,
+                        multiple: false,
+                    });
+                }
+            }
+        }
+        assert_eq!(acknowledged, count);
+        first
+    }
+}
+
+#[test]
+fn a_deep_queue_delivers_each_message_once_and_little_is_in_memory() {
+    for seed in 0..20 {
+        let mut deep = Deep::new(seed, Disk::default(), None);
+        deep.declare();
+        (0..400).for_each(|number| deep.publish(number));
+        for _ in 0..40 {
+            deep.go_on();
+        }
+        let status = deep.vhost.queues().next().expect("a queue");
+        assert_eq!(status.messages_ready, 400);
+        assert_eq!(status.message_bytes, 1_600);
+        assert!(deep.vhost.memory_bytes() < 100 * 250, "seed {seed}");
+        let mut first = deep.consume(400);
+        // The consumer is sent at most seven at a time, and settles them in any order.
+        assert!(
+            first.is_sorted_by(|a, b| *a < *b + 60),
+            "seed {seed}: {first:?}"
+        );
+        first.sort_unstable();
+        assert_eq!(first, (0..400).collect::<Vec<u32>>(), "seed {seed}");
+        for _ in 0..100 {
+            deep.go_on();
+        }
+        assert_eq!(deep.vhost.memory_bytes(), 0);
+        assert!(deep.disk.is_empty(), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_purge_leaves_the_messages_that_are_held() {
+    for seed in 0..20 {
+        let mut deep = Deep::new(seed, Disk::default(), None);
+        deep.declare();
+        (0..200).for_each(|number| deep.publish(number));
+        deep.handle(BasicQos {
+            prefetch_size: 0,
+            prefetch_count: 5,
+            global: false,
+        });
+        deep.handle(BasicConsume {
+            queue: "q",
+            ..BasicConsume::default()
+        });
+        for _ in 0..200 {
+            deep.go_on();
+        }
+        deep.handle(QueuePurge {
+            queue: "q",
+            no_wait: false,
+        });
+        assert_eq!(deep.sent.purged, Some(195), "seed {seed}");
+        (200..230).for_each(|number| deep.publish(number));
+        for _ in 0..100 {
+            deep.go_on();
+        }
+        let held: Vec<u32> = deep.sent.deliveries.iter().map(|sent| sent.1).collect();
+        assert_eq!(held, [0, 1, 2, 3, 4]);
+        let status = deep.vhost.queues().next().expect("a queue");
+        assert_eq!(status.messages_ready, 30);
+        let mut left = deep.consume(35);
+        left.sort_unstable();
+        assert_eq!(left, (0..5).chain(200..230).collect::<Vec<u32>>());
+    }
+}
+
+#[test]
+fn a_restart_reads_no_message_before_it_is_wanted() {
+    for seed in 0..20 {
+        let mut deep = Deep::new(seed, Disk::default(), None);
+        deep.declare();
+        (0..300).for_each(|number| deep.publish(number));
+        let (kept, numbers) = deep.disk.keep(QueueId(1));
+        assert_eq!(kept.messages, numbers.len());
+        let mut again = Deep::new(seed, std::mem::take(&mut deep.disk), Some(kept));
+        assert_eq!(again.vhost.memory_bytes(), 0);
+        let status = again.vhost.queues().next().expect("a queue");
+        assert_eq!(status.messages_ready, numbers.len());
+        (300..340).for_each(|number| again.publish(number));
+        let mut all = again.consume(numbers.len() + 40);
+        all.sort_unstable();
+        let expected: Vec<u32> = numbers.into_iter().chain(300..340).collect();
+        assert_eq!(all, expected, "seed {seed}");
+    }
+}

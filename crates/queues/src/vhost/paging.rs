@@ -1,0 +1,50 @@
+//! Pages of deep queues, which the vhost's owner reads from the store.
+
+use super::Vhost;
+use crate::queues::{Page, Want};
+use crate::{ChannelKey, Outbox, Time};
+
+impl<H> Vhost<H> {
+    /// Takes the next page to be read. The owner reads it from the store, which has committed all of it, and hands it to
+    /// [`Self::handle_page`]. If the read fails, the owner repeats it.
+    pub fn take_want(&mut self) -> Option<Want> {
+        self.queues.take_want()
+    }
+
+    /// Whether pages are to be read.
+    pub fn has_wants(&self) -> bool {
+        self.queues.has_wants()
+    }
+
+    /// Whether the next message of that queue is on the disk: a `basic.get` of the channel has to wait for a page.
+    pub fn is_waiting_for_page(&self, channel: ChannelKey, queue: &str) -> bool {
+        let last = || self.last_queue(channel);
+        let name = match queue {
+            "" => last(),
+            name => Some(name.into()),
+        };
+        let key = name.and_then(|name| self.topology.queue(&name));
+        let queue = key.and_then(|key| self.queues.find(key));
+        queue.is_some_and(|queue| queue.is_waiting())
+    }
+
+    /// Puts a page into its queue, and sends its messages to consumers with room. Returns the number of messages that the
+    /// store should have had and did not have.
+    pub fn handle_page(
+        &mut self,
+        now: Time,
+        want: &Want,
+        page: Page,
+        out: &mut dyn Outbox<H>,
+    ) -> usize {
+        self.begin();
+        let (ledger, confirms) = (&mut self.ledger, &mut self.confirms);
+        let missing = self.queues.add_page(want, page, ledger, confirms);
+        if missing.is_some() {
+            self.attend(now, want.queue, out);
+        }
+        self.end(now, out);
+        self.flush_confirms(out);
+        missing.unwrap_or(0)
+    }
+}
