@@ -1,4 +1,8 @@
-"""Nodes of this build beside nodes of the build before, in one realm and one vhost."""
+"""Nodes of this build beside nodes of the build before, in one realm and one vhost.
+
+No suite runs it, since it needs a program of an earlier build:
+`CROSSTIE_BEFORE=PROGRAM python -m pytest conformance/versions/builds.py`.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +24,12 @@ from versions.stage import PATIENCE_S, Cluster, loads, sessions
 LEASE_S = 40
 # A program of an earlier build.
 BEFORE = Path(os.environ.get("CROSSTIE_BEFORE", ""))
-pytestmark = pytest.mark.skipif(
-    not BEFORE.is_file(), reason="CROSSTIE_BEFORE names no program of an earlier build"
-)
 
 
 @pytest.fixture
 def whole(tmp_path: Path) -> Iterator[Cluster]:
     """Three nodes of the build before, on three servers."""
+    assert BEFORE.is_file(), f"CROSSTIE_BEFORE names no program of an earlier build: {BEFORE}"
     with contextlib.ExitStack() as closing:
         servers = cluster(tmp_path, 3, each=jetstream)
         for server in servers:
