@@ -80,10 +80,11 @@ def test_a_dead_nodes_procedures_are_had_when_its_lease_is_over(nats, nodes, ses
         refused.append(register(waiting, "com.single"))
         return refused[-1] == ""
 
+    # The REGISTER waits for that, unless the machine is too busy.
     await_true("its lease is over", is_registered, 40)
     # Its own has been renewed meanwhile, over the connection that it had.
     assert connections(port) == connected
-    assert set(refused[:-1]) == {"wamp.error.network_failure"}
+    assert set(refused[:-1]) <= {"wamp.error.network_failure"}
 
 
 def test_a_claim_without_a_server_waits_for_one(nats, nodes, session) -> None:

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crosstie_fabric::{Change, Input};
 use crosstie_front::end_reason::EndReason;
-use crosstie_routing::{Locality, Outbox, Pattern, Position, Publication, Realm, Time};
+use crosstie_routing::{Lease, Locality, Outbox, Pattern, Position, Publication, Realm, Time};
 use crosstie_transport::Connection;
 use crosstie_wamp::{Payload, Serializer};
 
@@ -90,14 +90,17 @@ impl SharedRealm {
         });
     }
 
-    /// Extends the lease of this node's grants: it lasts for that time from that moment.
-    pub(crate) fn handle_lease(&self, from: Instant, lasts: Duration) {
-        let until = self.time(from + lasts);
+    /// Extends the lease of this node's grants: for those times from that moment it serves them, and keeps them.
+    pub(crate) fn handle_lease(&self, from: Instant, (serves, keeps): (Duration, Duration)) {
+        let lease = Lease {
+            served_until: self.time(from + serves),
+            kept_until: self.time(from + keeps),
+        };
         let now = self.now();
         let mut encodings = PayloadEncodings::new(Payload::EMPTY);
         self.enter_in_turn(&mut encodings, EndReason::Closed, |realm, outbox| {
             realm.end_lease(now, outbox);
-            realm.handle_lease(now, until);
+            realm.handle_lease(now, lease);
         });
     }
 

@@ -104,7 +104,7 @@ pub use config::{
     Recording, RequestIdCheck, Resumption, Retention,
 };
 pub use counts::RealmCounts;
-pub use dealer::OpenCalls;
+pub use dealer::{Lease, OpenCalls};
 pub use fault::{Violation, error};
 pub use features::{ClientFeature, ClientFeatures, RealmFeatures, RolesMissing, router_roles};
 pub use identity::{Identity, SessionKey};

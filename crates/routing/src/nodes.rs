@@ -5,7 +5,7 @@ use crosstie_wamp::{MatchPolicy, SubscriptionId};
 use crate::across::Crossing;
 use crate::fault::error;
 use crate::rendezvous::hash;
-use crate::{Locality, NeighbourKey, Outbox, Pattern, Position, Publication, Realm, Time};
+use crate::{Lease, Locality, NeighbourKey, Outbox, Pattern, Position, Publication, Realm, Time};
 
 /// The message to a session that has lost a registration and does not understand UNREGISTERED.
 const EVICTED: &str = "a procedure that it had registered is another node's";
@@ -29,9 +29,9 @@ impl<H> Realm<H> {
         self.dealer.serve_singles_strictly();
     }
 
-    /// Extends the lease of this node's grants until then.
-    pub fn handle_lease(&mut self, now: Time, until: Time) {
-        self.dealer.handle_lease(now, until);
+    /// Extends the lease of this node's grants.
+    pub fn handle_lease(&mut self, now: Time, lease: Lease) {
+        self.dealer.handle_lease(now, lease);
     }
 
     /// Removes granted registrations if the lease has expired; to be called some times a second.

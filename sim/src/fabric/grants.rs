@@ -1,22 +1,24 @@
 //! Grants of procedures for one callee: a bucket that each node can reach, or cannot.
 //!
-//! A node renews its lease while it reaches the bucket, and considers it expired before the bucket does. The times are
-//! those of a router, divided by ten.
+//! A node renews its lease while it reaches the bucket, and serves its grants until before another node may end the
+//! lease. The times are those of a router, divided by ten.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crosstie_routing::Time;
+use crosstie_routing::{Lease, Time};
 
 use super::cluster::Cluster;
 use super::engine::NodeIndex;
 use super::node::{Key, Node, Wish};
 
-const LIVES_MS: u64 = 2_000;
-const LASTS_MS: u64 = 1_500;
-const RENEWED_MS: u64 = 500;
+const SERVES_MS: u64 = 400;
+const KEPT_MS: u64 = 1_500;
+/// The age at which another node may end a lease.
+const OVER_MS: u64 = 500;
 
 #[derive(Debug, Default)]
 pub(super) struct Bucket {
+    /// When each was renewed.
     leases: BTreeMap<u64, Time>,
     owners: BTreeMap<Key, u64>,
     last: u64,
@@ -34,14 +36,24 @@ impl Bucket {
         self.cut.clear();
     }
 
-    fn lives(&self, lease: u64, now: Time) -> bool {
-        self.leases.get(&lease).is_some_and(|end| *end > now)
+    fn has(&self, lease: u64) -> bool {
+        self.leases.contains_key(&lease)
+    }
+
+    /// Ends a lease that is over.
+    fn end(&mut self, lease: u64, now: Time) {
+        let renewed = self.leases.get(&lease);
+        if renewed.is_some_and(|renewed| renewed.after_ms(OVER_MS) <= now) {
+            self.leases.remove(&lease);
+        }
     }
 
     fn claim(&mut self, key: Key, lease: u64, now: Time) -> bool {
-        let owner = self.owners.get(&key).copied();
-        let is_free = owner.is_none_or(|owner| owner == lease || !self.lives(owner, now));
-        let may_have = is_free && self.lives(lease, now);
+        let owner = self.owners.get(&key).copied().filter(|o| *o != lease);
+        if let Some(owner) = owner {
+            self.end(owner, now);
+        }
+        let may_have = owner.is_none_or(|owner| !self.has(owner)) && self.has(lease);
         if may_have {
             self.owners.insert(key, lease);
         }
@@ -77,16 +89,22 @@ impl Cluster {
             return node.settle(now, client);
         }
         let bucket = &mut self.bucket;
-        if !bucket.lives(node.lease, now) {
-            node.have_lease(now, client.as_deref_mut(), now);
+        if !bucket.has(node.lease) {
+            let lost = Lease {
+                served_until: now,
+                kept_until: now,
+            };
+            node.have_lease(now, client.as_deref_mut(), lost);
             node.wishes.retain(|wish| matches!(wish, Wish::Claim(..)));
             bucket.last += 1;
             node.lease = bucket.last;
         }
-        if node.leased_until <= now.after_ms(LASTS_MS - RENEWED_MS) {
-            bucket.leases.insert(node.lease, now.after_ms(LIVES_MS));
-            node.have_lease(now, client.as_deref_mut(), now.after_ms(LASTS_MS));
-        }
+        bucket.leases.insert(node.lease, now);
+        let renewed = Lease {
+            served_until: now.after_ms(SERVES_MS),
+            kept_until: now.after_ms(KEPT_MS),
+        };
+        node.have_lease(now, client.as_deref_mut(), renewed);
         for wish in std::mem::take(&mut node.wishes) {
             match wish {
                 Wish::GiveUp(key) => bucket.give_up(&key, node.lease),

@@ -6,8 +6,9 @@ use crosstie_fabric::{
     Change, Detached, Engine, Input, Member, Options, Refusal, Ticked, Versions, pack,
 };
 use crosstie_routing::{
-    CallQueue, ClientFeatures, CloseReason, Crossing, Identity, Locality, NeighbourKey, Outbox,
-    Pattern, Position, Publication, Realm, RealmConfig, Refused, SessionKey, Time, Uncrossed,
+    CallQueue, ClientFeatures, CloseReason, Crossing, Identity, Lease, Locality, NeighbourKey,
+    Outbox, Pattern, Position, Publication, Realm, RealmConfig, Refused, SessionKey, Time,
+    Uncrossed,
 };
 use crosstie_wamp::codec::{self, Limits};
 use crosstie_wamp::{
@@ -350,11 +351,11 @@ impl Node {
     }
 
     /// The node's lease lasts until then.
-    pub(super) fn have_lease(&mut self, now: Time, client: Option<&mut Client>, until: Time) {
-        self.leased_until = until;
+    pub(super) fn have_lease(&mut self, now: Time, client: Option<&mut Client>, lease: Lease) {
+        self.leased_until = lease.served_until;
         self.with(now, client, |realm, out| {
             realm.end_lease(now, out);
-            realm.handle_lease(now, until);
+            realm.handle_lease(now, lease);
         });
     }
 

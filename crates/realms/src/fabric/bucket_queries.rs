@@ -1,20 +1,16 @@
 //! Queries of the bucket: many keys at a time, and one query after another for each key.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crosstie_fabric::Subjects;
 use crosstie_jetstream::{Failed, Put, Register};
+use parking_lot::Mutex;
 use tokio::task::JoinSet;
 use tokio::time;
 
-/// A node's lease.
-pub(super) struct Lease {
-    pub name: String,
-    pub(super) key: String,
-    /// The sequence of its last renewal; 0 before the first.
-    pub(super) sequence: u64,
-}
+use super::lease::{self, Lease, Renewals};
 
 /// A key to be claimed, under that number, or given up.
 pub(super) struct Asked {
@@ -39,8 +35,9 @@ impl Asked {
 /// Maximum duration of a claim without an answer. Servers elect a new leader within 4 to 9 seconds, and may do it twice.
 const CLAIM_TIME: Duration = Duration::from_secs(20);
 
-/// Maximum duration of a claim while another node holds the key, which that node may give up soon.
-const HAD_TIME: Duration = Duration::from_secs(2);
+/// Maximum duration of a claim while another node holds the key. That node may give the key up soon, or may be dead: then
+/// its lease is over within this time.
+const HAD_TIME: Duration = Duration::from_secs(8);
 const AGAIN: Duration = Duration::from_millis(100);
 
 /// Lifetime of an empty entry that marks a key as given up.
@@ -64,7 +61,12 @@ impl Asking {
     }
 
     /// Starts waiting queries, in order. A key with a running query holds up its next one, and those behind that.
-    pub(super) fn begin(&mut self, register: &Register, subjects: &Subjects, lease: &Lease) {
+    pub(super) fn begin(
+        &mut self,
+        register: &Register,
+        subjects: &Subjects,
+        (lease, renewals): (&Lease, &Arc<Mutex<Renewals>>),
+    ) {
         while self.open.len() < ASKED_MAX
             && let Some(asked) = self
                 .line
@@ -72,12 +74,17 @@ impl Asking {
         {
             let Asked { key, claim, since } = asked;
             self.open.insert(key.clone(), (claim, since));
-            let (register, lease) = (register.clone(), lease.name.clone());
-            let subjects = subjects.clone();
+            let bucket = Bucket {
+                register: register.clone(),
+                subjects: subjects.clone(),
+                lease: lease.name.clone(),
+                lease_key: lease.key.clone(),
+                renewals: Arc::clone(renewals),
+            };
             self.tasks.spawn(async move {
                 let done = match claim {
-                    Some(_) => claimed(&register, &subjects, &key, (&lease, since)).await,
-                    None => given_up(&register, &key, &lease).await,
+                    Some(_) => bucket.claim(&key, since).await,
+                    None => bucket.give_up(&key).await,
                 };
                 (key, done)
             });
@@ -100,62 +107,83 @@ impl Asking {
     }
 }
 
-/// Claims a key for this lease, unless another valid lease holds it.
-async fn claimed(
-    register: &Register,
-    subjects: &Subjects,
-    key: &str,
-    (lease, since): (&str, Instant),
-) -> Result<bool, Failed> {
-    let begun = Instant::now();
-    // A name that is too long has no key.
-    if key.is_empty() {
-        return Ok(false);
-    }
-    loop {
-        let (tried, is_over) = match try_claim(register, subjects, key, lease).await {
-            Ok(true) => return Ok(true),
-            Ok(false) => (Ok(false), begun.elapsed() > HAD_TIME),
-            Err(failed) => (Err(failed), since.elapsed() > CLAIM_TIME),
-        };
-        if is_over {
-            return tried;
-        }
-        time::sleep(AGAIN).await;
-    }
+/// The bucket, as one query uses it.
+struct Bucket {
+    register: Register,
+    subjects: Subjects,
+    /// This node's lease.
+    lease: String,
+    lease_key: String,
+    renewals: Arc<Mutex<Renewals>>,
 }
 
-async fn try_claim(
-    register: &Register,
-    subjects: &Subjects,
-    key: &str,
-    lease: &str,
-) -> Result<bool, Failed> {
-    let after = match register.get(key).await? {
-        None => 0,
-        Some((_, owner)) if owner == lease.as_bytes() => return Ok(true),
-        Some((sequence, owner)) if owner.is_empty() => sequence,
-        Some((sequence, owner)) => {
-            let owner = String::from_utf8_lossy(&owner);
-            let lease = register.get(&subjects.of_lease(&owner)).await?;
-            // A node that stops in order leaves an empty one.
-            if lease.is_some_and(|(_, name)| !name.is_empty()) {
-                return Ok(false);
+impl Bucket {
+    /// Claims a key for this lease, unless another valid lease holds it.
+    async fn claim(&self, key: &str, since: Instant) -> Result<bool, Failed> {
+        let begun = Instant::now();
+        // A name that is too long has no key.
+        if key.is_empty() {
+            return Ok(false);
+        }
+        loop {
+            let (tried, is_over) = match self.try_claim(key).await {
+                Ok(true) => return Ok(true),
+                Ok(false) => (Ok(false), begun.elapsed() > HAD_TIME),
+                Err(failed) => (Err(failed), since.elapsed() > CLAIM_TIME),
+            };
+            if is_over {
+                return tried;
             }
-            sequence
+            time::sleep(AGAIN).await;
         }
-    };
-    let put = register.put(key, after, lease.as_bytes(), None).await?;
-    Ok(matches!(put, Put::Done(_)))
-}
+    }
 
-/// Gives a key up, if this lease holds it.
-async fn given_up(register: &Register, key: &str, lease: &str) -> Result<bool, Failed> {
-    match register.get(key).await? {
-        Some((sequence, owner)) if owner == lease.as_bytes() => {
-            let put = register.put(key, sequence, b"", Some(NOTHING_LIVES));
-            Ok(matches!(put.await?, Put::Done(_)))
+    async fn try_claim(&self, key: &str) -> Result<bool, Failed> {
+        let after = match self.register.get(key).await? {
+            None => 0,
+            Some((_, owner)) if owner == self.lease.as_bytes() => return Ok(true),
+            Some((sequence, owner)) if owner.is_empty() => sequence,
+            Some((sequence, owner)) => {
+                let owner = String::from_utf8_lossy(&owner);
+                if !self.has_ended(&self.subjects.of_lease(&owner)).await? {
+                    return Ok(false);
+                }
+                sequence
+            }
+        };
+        let lease = self.lease.as_bytes();
+        let put = self.register.put(key, after, lease, None).await?;
+        Ok(matches!(put, Put::Done(_)))
+    }
+
+    /// Whether another lease has ended. Ends it if it is over: its node then cannot renew it.
+    async fn has_ended(&self, key: &str) -> Result<bool, Failed> {
+        let Some((sequence, value)) = self.register.get(key).await? else {
+            return Ok(true);
+        };
+        if lease::is_ended(&value) {
+            return Ok(true);
         }
-        _ => Ok(false),
+        let now = Instant::now();
+        if !self.renewals.lock().prove_over(sequence, &value, now) {
+            return Ok(false);
+        }
+        // In a stream that was wiped, sequences begin anew. It does not have this node's lease.
+        if self.register.get(&self.lease_key).await?.is_none() {
+            return Ok(false);
+        }
+        let put = self.register.put(key, sequence, b"", Some(lease::LIVES));
+        Ok(matches!(put.await?, Put::Done(_)))
+    }
+
+    /// Gives a key up, if this lease holds it.
+    async fn give_up(&self, key: &str) -> Result<bool, Failed> {
+        match self.register.get(key).await? {
+            Some((sequence, owner)) if owner == self.lease.as_bytes() => {
+                let put = self.register.put(key, sequence, b"", Some(NOTHING_LIVES));
+                Ok(matches!(put.await?, Put::Done(_)))
+            }
+            _ => Ok(false),
+        }
     }
 }

@@ -14,8 +14,14 @@ use parking_lot::Mutex;
 use rustls_pki_types::ServerName;
 use tokio::net::TcpStream;
 
-/// Timeout for the connection and INFO, and again for TLS and the answer to CONNECT.
-pub(super) const DIAL_TIMEOUT: Duration = Duration::from_secs(5);
+/// Timeout for the addresses of a host.
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Timeout for a connection to one address. A machine that is lost refuses nothing, while other servers wait.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Timeout for INFO, and again for TLS and the answer to CONNECT.
+pub(super) const DIAL_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The settings for connections to a server.
 pub struct Speaking {
@@ -30,9 +36,11 @@ pub(super) async fn dial(
     url: &NatsUrl,
     speaking: &Speaking,
 ) -> Result<(Arc<Connection>, Greeting), String> {
-    let told = tokio::time::timeout(DIAL_TIMEOUT, told(url));
-    let told = told.await.map_err(|_| "no answer in 5 s".to_owned())?;
-    let (stream, greeting) = told.map_err(|e| e.to_string())?;
+    let stream = connect(url).await;
+    let mut stream = stream.map_err(|e| e.to_string())?;
+    let greeting = tokio::time::timeout(DIAL_TIMEOUT, Greeting::read(&mut stream)).await;
+    let greeting = greeting.map_err(|_| "no INFO in 3 s".to_owned())?;
+    let greeting = greeting.map_err(|e| e.to_string())?;
     let is_tls = url.is_tls || greeting.is_tls_required;
     let login = speaking.login.now();
     let stage = is_tls.then(|| stage(url, &login)).transpose()?;
@@ -51,11 +59,24 @@ pub(super) async fn dial(
     Ok((connection, greeting))
 }
 
-async fn told(url: &NatsUrl) -> io::Result<(TcpStream, Greeting)> {
-    let mut stream = TcpStream::connect((url.host.as_str(), url.port)).await?;
-    stream.set_nodelay(true)?;
-    let greeting = Greeting::read(&mut stream).await?;
-    Ok((stream, greeting))
+/// Connects to the first address of a server that answers.
+async fn connect(url: &NatsUrl) -> io::Result<TcpStream> {
+    let late = |text: &str| io::Error::new(io::ErrorKind::TimedOut, text);
+    let addresses = tokio::net::lookup_host((url.host.as_str(), url.port));
+    let addresses = tokio::time::timeout(LOOKUP_TIMEOUT, addresses).await;
+    let addresses = addresses.map_err(|_| late("no address in 2 s"))??;
+    let mut failed = late("the host has no address");
+    for address in addresses {
+        match tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await {
+            Ok(Ok(stream)) => {
+                stream.set_nodelay(true)?;
+                return Ok(stream);
+            }
+            Ok(Err(e)) => failed = e,
+            Err(_) => failed = late("no answer in 1 s"),
+        }
+    }
+    Err(failed)
 }
 
 fn stage(url: &NatsUrl, login: &Login) -> Result<Box<Mutex<dyn Stage>>, String> {

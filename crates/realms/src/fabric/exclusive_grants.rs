@@ -1,9 +1,9 @@
 //! Requests grants of single-callee procedures from JetStream, with `single: strict`.
 //!
-//! A node has a lease: a key with a lifetime of 20 seconds, which it renews every 5. A procedure's key names the lease
-//! that holds it, and is written only if unchanged since it was read, so that one of several writers wins. A key whose
-//! lease no longer exists is free. The node considers its own lease expired 15 seconds after its last successful
-//! request to renew it, so before any other node can see it expire. A node that stops in order empties its lease.
+//! A node has a lease ([`super::lease`]), which it renews every second. A procedure's key names the lease that holds it,
+//! and is written only if unchanged since it was read, so that one of several writers wins. A key whose lease has ended,
+//! or no longer exists, is free. A node serves its grants for 4 seconds after its last successful request to renew, and
+//! so never when another node can end its lease. A node that stops in order empties its lease.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::future::pending;
@@ -14,25 +14,37 @@ use std::time::{Duration, Instant};
 use crosstie_fabric::Subjects;
 use crosstie_front::seed::seed;
 use crosstie_jetstream::{Connection, Failed, Put, Register, Server};
+use parking_lot::Mutex;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{self, MissedTickBehavior};
 
-use super::bucket_queries::{Asked, Asking, Lease};
+use super::bucket_queries::{Asked, Asking};
 use super::dial::Speaking;
+use super::lease::{KEPT, LIVES, Lease, RENEWED_EACH, Renewals, SERVES};
 use crate::fabric::port::{FabricPort, Wish};
 use crate::realm::SharedRealm;
 
-const LEASE_LIVES: Duration = Duration::from_secs(20);
-const LEASE_LASTS: Duration = Duration::from_secs(15);
-const RENEWED_EACH: Duration = Duration::from_secs(5);
+/// Timeout of an answer. Servers without a leader keep no request: it is repeated.
+const ANSWER_TIME: Duration = Duration::from_secs(1);
 
 /// Lifetime of the entry that marks a lease as given up.
 const LEAVING_LIVES: Duration = Duration::from_secs(1);
 
-/// Timeout of an answer, longer than most elections.
-const ANSWER_TIME: Duration = Duration::from_secs(4);
+/// Timeout of a connection, so that the lease is renewed in time at the next server.
+const DIAL_TIME: Duration = Duration::from_secs(2);
 
-/// Pause between two rounds over all servers.
+/// Timeout of a renewal, and the pause before the next attempt.
+const RENEWAL_TIME: Duration = Duration::from_millis(800);
+const RENEWAL_PAUSE: Duration = Duration::from_millis(200);
+
+/// Time without an answered renewal after which the node asks another server.
+const UNANSWERED_MAX: Duration = Duration::from_millis(1_500);
+
+/// Maximum silence of a server: others are asked while the lease lasts.
+pub(super) const SILENCE_MAX: Duration = Duration::from_secs(2);
+
+/// Pause after a connection has ended, and after a server was not reached.
+const ENDED_PAUSE: Duration = Duration::from_millis(50);
 const ROUND: Duration = Duration::from_millis(500);
 
 /// Keeps the lease, and claims, until the port is stopped.
@@ -46,6 +58,7 @@ pub(super) async fn keep(port: &Arc<FabricPort>, realm: &Arc<SharedRealm>, speak
         subjects: Subjects::new(&port.realm),
         wished,
         lease: None,
+        renewals: Arc::default(),
         leases: 0,
         given_up: BTreeSet::new(),
         held: VecDeque::new(),
@@ -62,9 +75,12 @@ pub(super) async fn keep(port: &Arc<FabricPort>, realm: &Arc<SharedRealm>, speak
             port: url.port,
             is_tls: url.is_tls,
         };
-        let why = match keeper.holding(Connection::dial(&server, asking)).await {
-            Ok(connection) => keeper.serve(connection).await.to_string(),
-            Err(why) => why,
+        let dialled = time::timeout(DIAL_TIME, Connection::dial(&server, asking));
+        let dialled = keeper.holding(dialled).await;
+        let dialled = dialled.unwrap_or_else(|_| Err("no answer in 2 s".to_owned()));
+        let (why, pause) = match dialled {
+            Ok(connection) => (keeper.serve(connection).await.to_string(), ENDED_PAUSE),
+            Err(why) => (why, ROUND),
         };
         if port.is_stopped() {
             return;
@@ -75,7 +91,7 @@ pub(super) async fn keep(port: &Arc<FabricPort>, realm: &Arc<SharedRealm>, speak
             let realm = &port.realm;
             tracing::warn!("Realm '{realm}': JetStream grants no procedures for one callee: {why}");
         }
-        keeper.holding(time::sleep(ROUND)).await;
+        keeper.holding(time::sleep(pause)).await;
     }
 }
 
@@ -85,6 +101,7 @@ struct Keeper {
     subjects: Subjects,
     wished: UnboundedReceiver<Wish>,
     lease: Option<Lease>,
+    renewals: Arc<Mutex<Renewals>>,
     /// Number of leases so far.
     leases: u64,
     /// Keys to be freed that the present lease holds.
@@ -144,14 +161,8 @@ impl Keeper {
 
     /// Serves requests on a connection until it ends, or the lease does. Returns the reason.
     async fn serve(&mut self, connection: Connection) -> Failed {
-        let granted = self.subjects.granted();
         let mut register = Register::new(connection.clone(), &self.subjects.bucket());
         register.wait(ANSWER_TIME);
-        let replicas = self.port.settings.strict_replicas.unwrap_or(1);
-        let created = self.holding(register.create(&granted, replicas)).await;
-        if let Err(failed) = created {
-            return failed;
-        }
         let mut asking = Asking::default();
         for asked in std::mem::take(&mut self.held) {
             self.given_up.remove(&asked.key);
@@ -169,13 +180,32 @@ impl Keeper {
         register: &Register,
         asking: &mut Asking,
     ) -> Failed {
+        let mut renewing = register.clone();
+        renewing.wait(RENEWAL_TIME);
         let mut renewal = time::interval(RENEWED_EACH);
         renewal.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut unanswered: Option<Instant> = None;
         loop {
             tokio::select! {
                 _ = renewal.tick() => {
-                    if let Err(failed) = self.renew(register).await {
-                        return failed;
+                    let begun = Instant::now();
+                    match self.renew(&renewing).await {
+                        Ok(()) => unanswered = None,
+                        Err(failed @ (Failed::Silent | Failed::Nobody)) => {
+                            let since = *unanswered.get_or_insert(begun);
+                            if since.elapsed() >= UNANSWERED_MAX {
+                                return failed;
+                            }
+                            if since == begun
+                                && failed == Failed::Nobody
+                                && let Err(failed) = self.create(&renewing).await
+                            {
+                                return failed;
+                            }
+                            renewal.reset_after(RENEWAL_PAUSE);
+                            continue;
+                        }
+                        Err(failed) => return failed,
                     }
                     for key in std::mem::take(&mut self.given_up) {
                         asking.add(Asked::now(key, None));
@@ -207,7 +237,7 @@ impl Keeper {
                 return ended();
             }
             if let Some(lease) = &self.lease {
-                asking.begin(register, &self.subjects, lease);
+                asking.begin(register, &self.subjects, (lease, &self.renewals));
             }
         }
     }
@@ -215,40 +245,42 @@ impl Keeper {
     /// Renews the lease, or creates one; an error if that fails on this connection.
     async fn renew(&mut self, register: &Register) -> Result<(), Failed> {
         let mut lease = self.lease.take().unwrap_or_else(|| self.new_lease());
-        let asked = Instant::now();
-        let value = lease.name.clone().into_bytes();
-        let put = register.put(&lease.key, lease.sequence, &value, Some(LEASE_LIVES));
-        let sequence = match put.await {
-            Ok(Put::Done(sequence)) => Some(sequence),
+        let began = Instant::now();
+        let value = lease.renewal(began).into_bytes();
+        let put = register.put(&lease.key, lease.sequence, &value, Some(LIVES));
+        let renewed = match put.await {
+            Ok(Put::Done(sequence)) => Ok((sequence, began)),
             // An unanswered request may have succeeded.
             Ok(Put::Refused) => match register.get(&lease.key).await {
-                Ok(Some((sequence, found))) if found == value => {
-                    lease.sequence = sequence;
-                    None
+                Ok(Some((sequence, found))) if let Some(written) = lease.written(&found) => {
+                    match written.is_news {
+                        true => Ok((sequence, written.asked)),
+                        false => Err(Failed::Silent),
+                    }
                 }
                 Ok(_) => return Err(Failed::Ended("the lease has run out".to_owned())),
-                Err(failed) => {
-                    self.lease = Some(lease);
-                    return Err(failed);
-                }
+                Err(failed) => Err(failed),
             },
+            Err(failed) => Err(failed),
+        };
+        let (sequence, asked) = match renewed {
+            Ok(renewed) => renewed,
             Err(failed) => {
                 self.lease = Some(lease);
                 return Err(failed);
             }
         };
-        if let Some(sequence) = sequence {
-            lease.sequence = sequence;
-            self.realm.handle_lease(asked, LEASE_LASTS);
-            self.port.note_leased();
-            crosstie_transport::uncork();
-            if self.is_told {
-                self.is_told = false;
-                let realm = &self.port.realm;
-                tracing::info!("Realm '{realm}': JetStream grants procedures for one callee again");
-            }
-        }
+        lease.note(sequence, asked);
         self.lease = Some(lease);
+        self.renewals.lock().note(sequence, Instant::now());
+        self.realm.handle_lease(asked, (SERVES, KEPT));
+        self.port.note_leased();
+        crosstie_transport::uncork();
+        if self.is_told {
+            self.is_told = false;
+            let realm = &self.port.realm;
+            tracing::info!("Realm '{realm}': JetStream grants procedures for one callee again");
+        }
         Ok(())
     }
 
@@ -257,7 +289,8 @@ impl Keeper {
         let Some(lease) = self.lease.take() else {
             return;
         };
-        self.realm.handle_lease(Instant::now(), Duration::ZERO);
+        self.realm
+            .handle_lease(Instant::now(), (Duration::ZERO, Duration::ZERO));
         let put = register.put(&lease.key, lease.sequence, b"", Some(LEAVING_LIVES));
         if let Err(why) = put.await {
             let realm = &self.port.realm;
@@ -267,17 +300,26 @@ impl Keeper {
         }
     }
 
+    /// Creates the bucket, if the servers agree on one now; an error if they refuse that.
+    async fn create(&mut self, register: &Register) -> Result<(), Failed> {
+        let granted = self.subjects.granted();
+        let replicas = self.port.settings.strict_replicas.unwrap_or(1);
+        match self.holding(register.create(&granted, replicas)).await {
+            Err(failed @ (Failed::Refused(_) | Failed::Ended(_))) => Err(failed),
+            _ => Ok(()),
+        }
+    }
+
     /// Keys of the previous lease are lost with it: the realm's grants are withdrawn before new ones are made.
     fn new_lease(&mut self) -> Lease {
         self.leases += 1;
         self.given_up.clear();
-        self.realm.handle_lease(Instant::now(), Duration::ZERO);
+        self.renewals.lock().forget();
+        self.realm
+            .handle_lease(Instant::now(), (Duration::ZERO, Duration::ZERO));
         let name = format!("{:016x}-{}", self.port.incarnation, self.leases);
-        Lease {
-            key: self.subjects.of_lease(&name),
-            name,
-            sequence: 0,
-        }
+        let key = self.subjects.of_lease(&name);
+        Lease::new(name, key)
     }
 }
 

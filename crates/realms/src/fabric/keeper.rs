@@ -37,9 +37,13 @@ pub fn speaking(
     limits: &ConnectionLimits,
 ) -> io::Result<Speaking> {
     let (credentials, authorities) = (settings.credentials.as_deref(), &settings.ca_certificates);
-    let asking = settings
-        .strict_replicas
-        .map(|_| crosstie_jetstream::Speaking::read(credentials, authorities, directory));
+    let asking = settings.strict_replicas.map(|_| {
+        let read = crosstie_jetstream::Speaking::read(credentials, authorities, directory);
+        read.map(|read| crosstie_jetstream::Speaking {
+            silence_max: exclusive_grants::SILENCE_MAX,
+            ..read
+        })
+    });
     Ok(Speaking {
         asking: asking.transpose()?,
         login: LoginFiles::read(credentials, authorities, directory)?,
@@ -197,7 +201,7 @@ async fn serve(
     let (why, is_denied, was_attached) = end.await.unwrap_or_default();
     if !was_attached {
         return Err(match is_late {
-            true => "no answer to CONNECT in 5 s".to_owned(),
+            true => "no answer to CONNECT in 3 s".to_owned(),
             false => why,
         });
     }

@@ -12,6 +12,7 @@ mod bucket_queries;
 mod dial;
 mod exclusive_grants;
 mod keeper;
+mod lease;
 pub mod port;
 mod reader;
 

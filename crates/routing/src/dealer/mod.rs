@@ -46,6 +46,7 @@ pub(crate) use self::call::Uncalled;
 pub(crate) use self::calls::calls_bytes;
 pub(crate) use self::new_call::{too_long, unrepresentable};
 pub use self::open_calls::OpenCalls;
+pub use self::strict::Lease;
 
 use crosstie_wamp::{Message, MessageType, RegisterOptions, RegistrationId, RequestId};
 

@@ -1,9 +1,10 @@
 //! Procedures with at most one callee across node failures: `single` is `strict`.
 //!
 //! The node of a registering session waits until all present nodes know of it, then claims the procedure. The session
-//! is let in when the claim is granted. A node's grants hold while its lease lasts, which it renews. The granting side
-//! waits longer than a lease before it grants the same to another node. When a lease expires, the node's callees lose
-//! the granted registrations.
+//! is let in when the claim is granted. A node serves its grants while its lease lasts, which it renews. The granting side
+//! waits longer than a lease before it grants the same to another node. After a lease that was not renewed in time the
+//! node refuses calls of its grants, and serves them again after a late renewal. If none succeeds, its callees lose the
+//! granted registrations.
 //!
 //! The realm's owner grants. [`crate::Outbox::claim`] and [`crate::Outbox::give_up`] are the requests;
 //! [`crate::Realm::handle_lease`], [`crate::Realm::end_lease`] and [`crate::Realm::handle_claimed`] are the answers.
@@ -21,10 +22,18 @@ use crate::context::Context;
 use crate::fault::{Fault, error};
 use crate::keys::RegistrationKey;
 
+/// A node's lease after a renewal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lease {
+    /// Until then no other node has a grant of this one.
+    pub served_until: Time,
+    /// The end of the registrations without another renewal.
+    pub kept_until: Time,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Strict {
-    /// When the lease expires.
-    until: Time,
+    lease: Lease,
     /// The place of the registration that is examined next, while those granted under an expired lease are removed.
     losing: Option<u32>,
     claim_last: u64,
@@ -44,8 +53,8 @@ impl Strict {
         self.losing.is_some()
     }
 
-    fn is_over(&self, now: Time) -> bool {
-        self.until <= now || self.is_losing()
+    fn is_lost(&self, now: Time) -> bool {
+        self.lease.kept_until <= now || self.is_losing()
     }
 }
 
@@ -74,22 +83,21 @@ impl Dealer {
         }
     }
 
-    /// Extends the node's lease until then. An expired lease is not revived: the registrations granted under it are
-    /// removed.
-    pub(crate) fn handle_lease(&mut self, now: Time, until: Time) {
+    /// Extends the node's lease. A lost one is not revived: the registrations granted under it are removed.
+    pub(crate) fn handle_lease(&mut self, now: Time, lease: Lease) {
         self.end_lease(now);
         if let Some(strict) = self.strict() {
-            strict.until = until;
+            strict.lease = lease;
         }
     }
 
-    /// Begins to remove granted registrations if the lease has expired.
+    /// Begins to remove granted registrations if the lease is lost.
     pub(crate) fn end_lease(&mut self, now: Time) {
         let Some(strict) = self.strict() else {
             return;
         };
-        if strict.until <= now && strict.until > Time(0) {
-            strict.until = Time(0);
+        if strict.lease.kept_until <= now && strict.lease != Lease::default() {
+            strict.lease = Lease::default();
             strict.losing = Some(0);
         }
     }
@@ -122,8 +130,8 @@ impl Dealer {
     /// Whether this node's callee may not be called any more, because its lease has expired.
     pub(super) fn is_lease_over(&self, now: Time, key: RegistrationKey) -> bool {
         let strict = self.across.as_deref().and_then(|a| a.strict.as_ref());
-        let is_over = strict.is_some_and(|strict| strict.is_over(now));
-        is_over && self.registrations.is_leased(key)
+        let is_over = |strict: &Strict| strict.lease.served_until <= now || strict.is_losing();
+        strict.is_some_and(is_over) && self.registrations.is_leased(key)
     }
 
     pub(super) fn claim<H>(&mut self, context: &mut Context<'_, H>, answer: Answer) {
@@ -137,7 +145,7 @@ impl Dealer {
         let Some(strict) = &mut strict.strict else {
             return;
         };
-        if strict.is_over(now) {
+        if strict.is_lost(now) {
             return self.refuse_claim(context, &answer);
         }
         let registration = &self.registrations[key];
@@ -170,7 +178,7 @@ impl Dealer {
             (other.match_policy, &other.procedure) == (claim.match_policy, &claim.procedure)
         };
         let is_wanted = strict.claims.values().any(is_same);
-        let is_granted = is_granted && !strict.is_over(now);
+        let is_granted = is_granted && !strict.is_lost(now);
         if !is_granted {
             return self.refuse_claim(context, &claim.answer);
         }
