@@ -84,3 +84,12 @@ chaos:
 	$(CARGO) build -p crosstie -p crosstie-lab
 	cd scripts && $(PYTHON) -c 'import needs, sys; sys.exit(needs.python() or needs.nats())'
 	$(TARGET)/venv/bin/python conformance/ledger/chaos.py --seconds $(SECONDS)
+
+# Loses machines, links, nodes and servers of a realm of three nodes in turn, under calls and events.
+LOSSES ?= 20
+.PHONY: chaos-realm
+chaos-realm:
+	@CARGO='$(CARGO)' PYTHON='$(PYTHON)' sh scripts/needs.sh test
+	$(CARGO) build -p crosstie -p crosstie-lab
+	cd scripts && $(PYTHON) -c 'import needs, sys; sys.exit(needs.python() or needs.nats() or needs.namespaces())'
+	$(TARGET)/venv/bin/python conformance/fabric/chaos.py --losses $(LOSSES)
