@@ -21,6 +21,13 @@ SERVER = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
 # Erlang starts slowly on a loaded machine.
 START_S = 90
 STOP_S = 30
+# Types of exchanges that Crosstie has, too.
+PLUGINS = (
+    "rabbitmq_consistent_hash_exchange",
+    "rabbitmq_random_exchange",
+    "rabbitmq_recent_history_exchange",
+    "rabbitmq_sharding",
+)
 
 
 def is_installed() -> bool:
@@ -37,6 +44,7 @@ class RabbitMq(Broker):
         super().__init__("rabbitmq", "127.0.0.1", port)
         self.directory = directory
         (directory / "definitions.json").write_text(json.dumps(definitions()))
+        (directory / "enabled_plugins").write_text(f"[{','.join(PLUGINS)}].\n")
         (directory / "rabbitmq.conf").write_text(
             f"listeners.tcp.1 = 127.0.0.1:{port}\n"
             f"load_definitions = {directory}/definitions.json\n"

@@ -15,6 +15,7 @@ from rig.amqp_script import Script
 
 MODULES = (
     "topology",
+    "plugins",
     "queues",
     "consuming",
     "publishing",

@@ -33,6 +33,8 @@ pub fn vhost_config(name: &Arc<str>, limits: &model::AmqpLimits) -> VhostConfig 
             definition_bytes_max: limits.definition_bytes_max,
             exchange_steps_max: limits.exchange_steps_max,
             pattern_nodes_max: limits.pattern_nodes_max,
+            history_messages_max: limits.history_messages_max,
+            history_bytes_max: limits.history_bytes_max,
             consumers_max: limits.consumers_max,
             connection_consumers_max: limits.connection_consumers_max,
             copy_keys_max: limits.copy_keys_max,

@@ -165,7 +165,7 @@ const BROKER_TOTALS: [Metric<TotalOfBroker>; 11] = [
 
 type OfVhost<T> = fn(&crosstie_queues::Counts) -> T;
 
-const VHOST_GAUGES: [Metric<OfVhost<usize>>; 11] = [
+const VHOST_GAUGES: [Metric<OfVhost<usize>>; 13] = [
     ("connections", "AMQP connections", |c| c.connections),
     ("channels", "AMQP channels", |c| c.channels),
     ("consumers", "AMQP consumers", |c| c.consumers),
@@ -191,13 +191,23 @@ const VHOST_GAUGES: [Metric<OfVhost<usize>>; 11] = [
         |c| c.uncommitted_bytes,
     ),
     (
+        "history_messages",
+        "Messages that exchanges keep for later bindings",
+        |c| c.history_messages,
+    ),
+    (
+        "history_bytes",
+        "Bytes of the messages that exchanges keep for later bindings",
+        |c| c.history_bytes,
+    ),
+    (
         "dead_letters_waiting",
         "Dead letters on their way to their exchange",
         |c| c.dead_letters_waiting,
     ),
 ];
 
-const VHOST_COUNTS: [Metric<OfVhost<u64>>; 12] = [
+const VHOST_COUNTS: [Metric<OfVhost<u64>>; 13] = [
     ("messages_published", "Messages published", |c| c.published),
     ("messages_delivered", "Messages delivered", |c| c.delivered),
     ("messages_redelivered", "Messages delivered again", |c| {
@@ -233,6 +243,11 @@ const VHOST_COUNTS: [Metric<OfVhost<u64>>; 12] = [
         "dead_letters_cut",
         "Dead letters dropped because one message caused too many",
         |c| c.dead_letters_cut,
+    ),
+    (
+        "history_evicted",
+        "Messages that left a history because all histories were too large",
+        |c| c.history_evicted,
     ),
     ("transactions_committed", "Transactions committed", |c| {
         c.committed

@@ -22,6 +22,7 @@ enum Tag {
     Dequeued = 8,
     Delivered = 9,
     Purged = 10,
+    BoundInOrder = 11,
 }
 
 /// A message whose content is earlier in its batch, by its number there.
@@ -94,26 +95,7 @@ fn write(
             put_queue(Tag::QueueDeleted, *id, out);
             put(name_of(*id).unwrap_or_default().as_bytes(), out);
         }
-        Record::Bound {
-            source,
-            destination,
-            routing_key,
-            arguments,
-        } => {
-            out.push(Tag::Bound as u8);
-            put_binding((source, destination, routing_key), out);
-            put_table(arguments, out);
-        }
-        Record::Unbound {
-            source,
-            destination,
-            routing_key,
-            arguments,
-        } => {
-            out.push(Tag::Unbound as u8);
-            put_binding((source, destination, routing_key), out);
-            put_table(arguments, out);
-        }
+        Record::Bound { .. } | Record::Unbound { .. } => write_binding(record, out),
         Record::Enqueued { .. }
         | Record::Dequeued { .. }
         | Record::Delivered { .. }
@@ -122,6 +104,43 @@ fn write(
         Record::Rested { .. } => {}
         // A replicated vhost keeps its messages in memory.
         Record::Cleared { .. } | Record::Kept(_) => {}
+    }
+}
+
+/// Encodes a record about a binding.
+fn write_binding(record: &Record, out: &mut Vec<u8>) {
+    let (tag, binding, arguments, order) = match record {
+        Record::Bound {
+            source,
+            destination,
+            routing_key,
+            arguments,
+            order,
+        } => {
+            let order = (*order > 0).then_some(*order);
+            let tag = match order {
+                None => Tag::Bound,
+                Some(_) => Tag::BoundInOrder,
+            };
+            (tag, (source, destination, routing_key), arguments, order)
+        }
+        Record::Unbound {
+            source,
+            destination,
+            routing_key,
+            arguments,
+        } => {
+            let binding = (source, destination, routing_key);
+            (Tag::Unbound, binding, arguments, None)
+        }
+        _ => return,
+    };
+    let (source, destination, routing_key) = binding;
+    out.push(tag as u8);
+    put_binding((source, destination, routing_key), out);
+    put_table(arguments, out);
+    if let Some(order) = order {
+        out.extend_from_slice(&order.to_be_bytes());
     }
 }
 
@@ -200,7 +219,7 @@ fn put_message(
 }
 
 fn read(reader: &mut Reader<'_>, contents: &mut Vec<Arc<MessageContent>>) -> Result<Named, Broken> {
-    const TAGS: [Tag; 10] = [
+    const TAGS: [Tag; 11] = [
         Tag::ExchangeDeclared,
         Tag::ExchangeDeleted,
         Tag::QueueDeclared,
@@ -211,6 +230,7 @@ fn read(reader: &mut Reader<'_>, contents: &mut Vec<Arc<MessageContent>>) -> Res
         Tag::Dequeued,
         Tag::Delivered,
         Tag::Purged,
+        Tag::BoundInOrder,
     ];
     let octet = usize::from(reader.octet()?);
     let tag = octet.checked_sub(1).and_then(|place| TAGS.get(place));
@@ -237,13 +257,17 @@ fn read(reader: &mut Reader<'_>, contents: &mut Vec<Arc<MessageContent>>) -> Res
             let name = reader.shared_text()?;
             return Ok((Record::QueueDeleted { id }, Some(name)));
         }
-        Tag::Bound => {
+        Tag::Bound | Tag::BoundInOrder => {
             let (source, destination, routing_key) = binding(reader)?;
             Record::Bound {
                 source,
                 destination,
                 routing_key,
                 arguments: reader.table()?,
+                order: match tag {
+                    Tag::BoundInOrder => reader.long()?,
+                    _ => 0,
+                },
             }
         }
         Tag::Unbound => {

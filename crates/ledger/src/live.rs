@@ -53,7 +53,8 @@ pub(crate) struct Extent {
 pub(crate) struct Live {
     exchanges: BTreeMap<Arc<str>, Counting<Record>>,
     queues: BTreeMap<QueueId, Counting<(Arc<str>, Record)>>,
-    bindings: HashMap<Arc<Binding>, Counting<()>>,
+    /// With their order.
+    bindings: HashMap<Arc<Binding>, Counting<u64>>,
     messages: BTreeMap<(QueueId, i64), Counting<StoredMessage>>,
     extents: BTreeMap<u64, Extent>,
     /// Approximate octets of the live records.
@@ -200,7 +201,11 @@ impl Live {
         exchanges
             .map(|known| known.record.clone())
             .chain(queues.map(|known| known.record.1.clone()))
-            .chain(self.bindings.keys().map(|binding| binding.record()))
+            .chain(
+                self.bindings
+                    .iter()
+                    .map(|(binding, known)| binding.record(known.record)),
+            )
             .chain(messages.map(|((queue, place), known)| enqueued(*queue, *place, &known.record)))
     }
 
@@ -255,9 +260,11 @@ impl Live {
     }
 
     fn bind(&mut self, batch: u64, record: &Record) {
-        if let Some(binding) = binding(record) {
+        if let Some(binding) = binding(record)
+            && let Record::Bound { order, .. } = *record
+        {
             let binding = Arc::new(binding);
-            let counting = self.count(batch, (), 0, Key::Binding(Arc::clone(&binding)));
+            let counting = self.count(batch, order, 0, Key::Binding(Arc::clone(&binding)));
             let before = self.bindings.insert(binding, counting);
             self.forget_some(before);
         }
@@ -306,7 +313,7 @@ impl Live {
             }
             Key::Binding(binding) => {
                 let known = self.bindings.get(binding)?;
-                (binding.record(), known.batch, known.bytes)
+                (binding.record(known.record), known.batch, known.bytes)
             }
             Key::Message(queue, place) => {
                 let known = self.messages.get(&(*queue, *place))?;
@@ -319,12 +326,13 @@ impl Live {
 }
 
 impl Binding {
-    fn record(&self) -> Record {
+    fn record(&self, order: u64) -> Record {
         Record::Bound {
             source: Arc::clone(&self.source),
             destination: self.destination.clone(),
             routing_key: Arc::clone(&self.routing_key),
             arguments: self.arguments.clone(),
+            order,
         }
     }
 }
@@ -335,6 +343,7 @@ fn binding(record: &Record) -> Option<Binding> {
         destination,
         routing_key,
         arguments,
+        ..
     }
     | Record::Unbound {
         source,

@@ -6,7 +6,7 @@ use std::mem;
 use std::sync::Arc;
 
 use crosstie_ledger::{Broken, Effect, Ledger, News, Owner, Role, Sequence};
-use crosstie_queues::{Position, QueueId, Record, Time};
+use crosstie_queues::{Destination, Position, QueueId, Record, Time};
 
 use support::{CONFIG, NOW, enqueued, owner};
 
@@ -321,4 +321,27 @@ fn an_entry_names_the_new_owner() {
     assert_eq!(Owner::of(&log[0]), Ok(Some((1, owner("a")))));
     assert_eq!(Owner::of(&log[1]), Ok(None));
     assert_eq!(Owner::of(&log[1][1..]), Err(Broken::Format(2)));
+}
+
+#[test]
+fn the_order_of_bindings_is_in_the_log() {
+    let bound = |key: &str, order| Record::Bound {
+        source: "x".into(),
+        destination: Destination::Queue("q".into()),
+        routing_key: key.into(),
+        arguments: Default::default(),
+        order,
+    };
+    let (mut ledger, mut log) = owning();
+    let records = vec![bound("1", 3), bound("2", 0), bound("4", u64::MAX)];
+    ledger.submit(NOW, records.clone(), Position(3));
+    settle(&mut ledger, &mut log);
+    let (follower, news) = follow(&log).expect("a log");
+    assert_eq!(news.last(), Some(&News::Records(records.clone())));
+    let mut live: Vec<_> = follower.records().collect();
+    live.sort_by_key(|record| match record {
+        Record::Bound { routing_key, .. } => routing_key.clone(),
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(live, records);
 }

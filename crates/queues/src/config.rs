@@ -49,6 +49,10 @@ pub struct VhostLimits {
     pub exchange_steps_max: usize,
     /// Words of topic exchanges' patterns with wildcards, and fields of headers exchanges'.
     pub pattern_nodes_max: usize,
+    /// Messages in the history of one exchange (`x-recent-history`): a new binding gets them in one turn.
+    pub history_messages_max: usize,
+    /// Bytes of the messages in the histories of all exchanges.
+    pub history_bytes_max: usize,
     /// Of one channel.
     pub consumers_max: usize,
     /// Of all channels of one connection.
@@ -98,6 +102,8 @@ impl Default for VhostLimits {
             exchange_steps_max: 10_000,
             // About 130 bytes each.
             pattern_nodes_max: 1_000_000,
+            history_messages_max: 1_000,
+            history_bytes_max: 64 << 20,
             consumers_max: 10_000,
             connection_consumers_max: 100_000,
             channels_max: 2_047,

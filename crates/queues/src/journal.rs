@@ -43,6 +43,9 @@ pub enum Record {
         destination: Destination,
         routing_key: Arc<str>,
         arguments: TableBuf,
+        /// Its place in the order of the source's bindings, if routing depends on that (`x-consistent-hash`); otherwise
+        /// 0.
+        order: u64,
     },
     Unbound {
         source: Arc<str>,

@@ -17,6 +17,7 @@ mod config;
 mod confirms;
 mod consumers;
 mod fault;
+mod histories;
 mod journal;
 mod keys;
 mod lasting;

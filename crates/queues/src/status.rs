@@ -33,7 +33,7 @@ pub struct QueueStatus {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExchangeStatus {
     pub name: Arc<str>,
-    /// `direct`, `fanout`, `topic`, `headers`.
+    /// `direct`, `fanout`, `topic`, `headers`, or one of RabbitMQ's plugins.
     pub kind: Arc<str>,
     pub durable: bool,
     pub auto_delete: bool,
@@ -97,6 +97,9 @@ pub struct Counts {
     pub definition_bytes: usize,
     /// Words and fields of the patterns of bindings.
     pub pattern_nodes: usize,
+    /// Messages in the histories of exchanges, and their bytes, shared with queues.
+    pub history_messages: usize,
+    pub history_bytes: usize,
     /// Dead letters that have not been published yet.
     pub dead_letters_waiting: usize,
     /// Counters since the start, from here on.
@@ -113,6 +116,8 @@ pub struct Counts {
     pub dead_lettered: u64,
     /// The dropped dead letters that followed from one message beside too many others.
     pub dead_letters_cut: u64,
+    /// Messages that left a history before its length was reached, because all histories together had too many bytes.
+    pub history_evicted: u64,
     /// Transactions.
     pub committed: u64,
     pub rolled_back: u64,

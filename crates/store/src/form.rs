@@ -1,5 +1,7 @@
 //! The forms of a store's file: the program that it belongs to, by the numbers in its header, and its tables.
 
+use rusqlite::Connection;
+
 /// The form of a file.
 pub(crate) struct Form {
     /// In the file's header, so that `file` and we recognize it.
@@ -15,7 +17,7 @@ pub(crate) struct Form {
 pub(crate) static MESSAGES: Form = Form {
     application_id: 0x5854_4945,
     version: 1,
-    version_max: RESTED_VERSION,
+    version_max: 4,
     tables: MESSAGE_TABLES,
 };
 
@@ -59,25 +61,65 @@ const MESSAGE_TABLES: &str = "
     ) STRICT;
 ";
 
-/// A store whose vhosts have ended in good order has a further table: for each queue, the place from which on
-/// messages were never delivered. A program that does not know that table would leave outdated rows in it, so
-/// the version refuses such a program. [`AWAKE`] restores the ordinary form while the store is in use.
-pub(crate) const RESTED_VERSION: i64 = 2;
+/// Parts that only some stores of messages have. A program that does not know one would leave it outdated, so each has
+/// a bit in the version, less the version of a store without any.
+#[derive(Clone, Copy)]
+pub(crate) enum Part {
+    /// A table of stores whose vhosts have ended in good order: for each queue, the place from which on messages were
+    /// never delivered. It is dropped while the store is in use.
+    Rested = 1,
+    /// The order of bindings, a column that is added with the first binding that has one (`x-consistent-hash`).
+    Order = 2,
+}
 
-pub(crate) const RESTED: &str = "
+const RESTED: &str = "
     CREATE TABLE IF NOT EXISTS rested (
         vhost INTEGER NOT NULL, queue INTEGER NOT NULL, fresh_from INTEGER NOT NULL,
         PRIMARY KEY (vhost, queue)
     ) STRICT, WITHOUT ROWID;
-    PRAGMA user_version = 2;
 ";
 
-pub(crate) const AWAKE: &str = "
-    BEGIN;
-    DROP TABLE IF EXISTS rested;
-    PRAGMA user_version = 1;
-    COMMIT;
-";
+const ORDER: &str = "ALTER TABLE binding ADD COLUMN place INTEGER NOT NULL DEFAULT 0;";
+
+impl Part {
+    pub(crate) fn is_in(self, connection: &Connection) -> rusqlite::Result<bool> {
+        Ok(parts(connection)? & self as i64 != 0)
+    }
+
+    /// Adds it, if it is absent.
+    pub(crate) fn add(self, connection: &Connection) -> rusqlite::Result<()> {
+        let parts = parts(connection)?;
+        if parts & self as i64 != 0 {
+            return Ok(());
+        }
+        connection.execute_batch(match self {
+            Self::Rested => RESTED,
+            Self::Order => ORDER,
+        })?;
+        set_parts(connection, parts | self as i64)
+    }
+}
+
+/// Restores the form of a store that is in use.
+pub(crate) fn wake(connection: &Connection) -> rusqlite::Result<()> {
+    let parts = parts(connection)?;
+    if parts & Part::Rested as i64 == 0 {
+        return Ok(());
+    }
+    let transaction = connection.unchecked_transaction()?;
+    transaction.execute_batch("DROP TABLE IF EXISTS rested")?;
+    set_parts(&transaction, parts & !(Part::Rested as i64))?;
+    transaction.commit()
+}
+
+fn parts(connection: &Connection) -> rusqlite::Result<i64> {
+    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    Ok(version - MESSAGES.version)
+}
+
+fn set_parts(connection: &Connection, parts: i64) -> rusqlite::Result<()> {
+    connection.pragma_update(None, "user_version", MESSAGES.version + parts)
+}
 
 /// Events are stored in chunks, as they were committed: a row for each would cost more than everything else. A chunk's
 /// `place` combines the numbers of its log and of its first event; events of a log have numbers without gaps. Searches

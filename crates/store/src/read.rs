@@ -11,7 +11,7 @@ use rusqlite::{Connection, Row};
 
 use crate::Restored;
 use crate::error::StoreError;
-use crate::form::RESTED_VERSION;
+use crate::form::Part;
 use crate::rows::{self, message_content, not_as_written, stored_message};
 
 /// Everything that is kept: exchanges, queues, bindings, and then messages in their order.
@@ -106,13 +106,16 @@ impl Reader {
             queue,
         )?;
         self.prioritized = self.restored.iter().filter_map(prioritized).collect();
-        self.read_each(
-            connection,
-            "SELECT vhost, source, to_queue, destination, routing_key, arguments FROM binding",
-            binding,
-        )?;
+        let order = match Part::Order.is_in(connection)? {
+            true => "place",
+            false => "0",
+        };
+        let sql = format!(
+            "SELECT vhost, source, to_queue, destination, routing_key, arguments, {order} FROM binding"
+        );
+        self.read_each(connection, &sql, binding)?;
         self.read_messages(connection)?;
-        if is_rested(connection)? {
+        if Part::Rested.is_in(connection)? {
             let sql = "SELECT vhost, queue, fresh_from FROM rested";
             self.read_each(connection, sql, rested)?;
         }
@@ -177,12 +180,6 @@ impl Reader {
     }
 }
 
-/// Whether the store has the table of messages that were never delivered.
-pub(crate) fn is_rested(connection: &Connection) -> rusqlite::Result<bool> {
-    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    Ok(version == RESTED_VERSION)
-}
-
 fn rested(row: &Row<'_>) -> rusqlite::Result<Record> {
     Ok(Record::Rested {
         queue: QueueId(row.get::<_, i64>(1)? as u64),
@@ -229,6 +226,7 @@ fn binding(row: &Row<'_>) -> rusqlite::Result<Record> {
         },
         routing_key: row.get(4)?,
         arguments: table(row, 5)?,
+        order: row.get::<_, i64>(6)? as u64,
     })
 }
 

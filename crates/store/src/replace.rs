@@ -86,6 +86,7 @@ fn end(record: &Record) -> Option<Record> {
             destination,
             routing_key,
             arguments,
+            ..
         } => Record::Unbound {
             source: Arc::clone(source),
             destination: destination.clone(),

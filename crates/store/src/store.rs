@@ -10,7 +10,7 @@ use rusqlite::Connection;
 use crate::claim::Claim;
 use crate::error::StoreError;
 use crate::file::StoreFile;
-use crate::form::{AWAKE, MESSAGES};
+use crate::form::{self, MESSAGES};
 use crate::room::{PAGE_BYTES, Reserve, ReserveState, Room, room};
 use crate::write::Writer;
 use crate::{Backup, Batch, backup, page, read, rows};
@@ -135,12 +135,7 @@ impl Store {
             return Ok(());
         };
         let connection = &file.connection;
-        let woken = page::forget_spilled(connection)
-            .and_then(|()| read::is_rested(connection))
-            .and_then(|is_rested| match is_rested {
-                true => connection.execute_batch(AWAKE),
-                false => Ok(()),
-            });
+        let woken = page::forget_spilled(connection).and_then(|()| form::wake(connection));
         woken.map_err(|error| StoreError::sqlite(&self.config.path, "writing it", error))
     }
 

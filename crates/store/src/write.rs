@@ -7,7 +7,7 @@ use crosstie_amqp::TableBuf;
 use crosstie_queues::{Destination, MessageContent, QueueId, Record, StoredMessage};
 use rusqlite::{CachedStatement, Connection, params};
 
-use crate::form::RESTED;
+use crate::form::Part;
 use crate::{Batch, content};
 
 /// Contents of several queues' messages that are longer than this are written once.
@@ -108,19 +108,7 @@ impl<'c> Writer<'c> {
                 params![vhost, id.0 as i64, name, auto_delete, bytes(arguments)],
             ),
             Record::QueueDeleted { id } => self.delete_queue(vhost, *id),
-            Record::Bound {
-                source,
-                destination,
-                routing_key,
-                arguments,
-            } => {
-                let (to_queue, name) = parts(destination);
-                let arguments = bytes(arguments);
-                self.execute(
-                    "INSERT OR IGNORE INTO binding VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-                    params![vhost, source, to_queue, name, routing_key, arguments],
-                )
-            }
+            Record::Bound { .. } => self.bind(vhost, record),
             Record::Unbound {
                 source,
                 destination,
@@ -136,6 +124,39 @@ impl<'c> Writer<'c> {
                 )
             }
         }
+    }
+
+    /// Adds a binding, with its place if it has one.
+    fn bind(&self, vhost: i64, record: &Record) -> rusqlite::Result<()> {
+        let Record::Bound {
+            source,
+            destination,
+            routing_key,
+            arguments,
+            order,
+        } = record
+        else {
+            return Ok(());
+        };
+        let (to_queue, name) = parts(destination);
+        let arguments = bytes(arguments);
+        self.execute(
+            "INSERT OR IGNORE INTO binding
+             (vhost, source, to_queue, destination, routing_key, arguments)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            params![vhost, source, to_queue, name, routing_key, arguments],
+        )?;
+        if *order == 0 {
+            return Ok(());
+        }
+        Part::Order.add(self.connection)?;
+        let place = *order as i64;
+        self.execute(
+            "UPDATE binding SET place = ?7
+             WHERE vhost = ?1 AND source = ?2 AND to_queue = ?3
+             AND destination = ?4 AND routing_key = ?5 AND arguments = ?6",
+            params![vhost, source, to_queue, name, routing_key, arguments, place],
+        )
     }
 
     fn enqueue(
@@ -305,7 +326,7 @@ impl<'c> Writer<'c> {
     /// Notes from which place on a queue's messages were never delivered.
     fn rest(&mut self, vhost: i64, queue: QueueId, fresh_from: i64) -> rusqlite::Result<()> {
         if !std::mem::replace(&mut self.is_rested, true) {
-            self.connection.execute_batch(RESTED)?;
+            Part::Rested.add(self.connection)?;
         }
         self.execute(
             "INSERT OR REPLACE INTO rested VALUES (?1, ?2, ?3)",

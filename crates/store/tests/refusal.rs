@@ -78,7 +78,7 @@ fn another_version() {
     drop(other);
     let error = refused(&path(&directory));
     assert!(
-        error.contains("of version 7, this program reads version 2"),
+        error.contains("of version 7, this program reads version 4"),
         "{error}"
     );
 }

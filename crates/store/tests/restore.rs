@@ -64,6 +64,53 @@ fn check_after(what: &str, records: &[Record], expected: &[Record]) {
     check(what, &[&all(), records], expected);
 }
 
+/// A binding with a place in the order of its source's bindings.
+fn ordered(source: &str, order: u64) -> Record {
+    let mut record = bound(source, to_queue());
+    if let Record::Bound { order: place, .. } = &mut record {
+        *place = order;
+    }
+    record
+}
+
+#[test]
+fn the_order_of_bindings_is_kept() {
+    let first = [exchange("x"), exchange("y"), queue(1, "q")];
+    let expected = [
+        &first[..],
+        &[ordered("x", u64::from(u32::MAX) + 7), ordered("y", 0)],
+    ]
+    .concat();
+    check("bound", &[&first, &expected[3..]], &expected);
+    let again = [unbound("x", to_queue()), ordered("x", 9)];
+    let last = [&first[..], &[ordered("x", 9), ordered("y", 0)]].concat();
+    check("bound again", &[&expected, &again], &last);
+}
+
+/// A store of an earlier version gets the column when the first binding needs it; a store at rest has both parts.
+#[test]
+fn a_store_without_order_gets_it_with_the_first_ordered_binding() {
+    let directory = directory();
+    let (mut store, _) = Store::open(config(&directory)).expect("a store");
+    commit(&mut store, all().to_vec()).expect("plain records");
+    let rested = Record::Rested {
+        queue: QueueId(1),
+        fresh_from: 3,
+    };
+    commit(&mut store, vec![ordered("y", 5), rested.clone()]).expect("an ordered binding");
+    drop(store);
+    let mut expected = all().to_vec();
+    expected.insert(6, ordered("y", 5));
+    assert_eq!(
+        kept(&directory),
+        of_slash(&[&expected[..], &[rested]].concat())
+    );
+    let (mut store, _) = Store::open(config(&directory)).expect("a store");
+    store.wake().expect("waking it");
+    drop(store);
+    assert_eq!(kept(&directory), of_slash(&expected));
+}
+
 #[test]
 fn every_record_is_kept() {
     let all = all();

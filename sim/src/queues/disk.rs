@@ -1,6 +1,7 @@
 //! A store that keeps committed records, and nothing else: it restores them as a real one does.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use crosstie_amqp::TableBuf;
@@ -11,7 +12,8 @@ use crosstie_queues::{Destination, MessageContent, QueueId, Record, StoredMessag
 pub struct Disk {
     exchanges: BTreeMap<Arc<str>, Record>,
     queues: BTreeMap<QueueId, (Arc<str>, Record)>,
-    bindings: Vec<Binding>,
+    /// With their order.
+    bindings: Vec<(Binding, u64)>,
     messages: BTreeMap<(QueueId, i64), StoredMessage>,
     /// The place in each queue from which on messages were never delivered, as long as the vhost rests.
     rested: BTreeMap<QueueId, i64>,
@@ -45,14 +47,15 @@ impl Disk {
                 destination,
                 routing_key,
                 arguments,
+                order,
             } => {
-                self.bind(Binding {
+                let binding = Binding {
                     source,
                     destination,
                     routing_key,
                     arguments,
-                });
-                true
+                };
+                self.bind(binding, order)
             }
             Record::Unbound {
                 source,
@@ -89,12 +92,18 @@ impl Disk {
                 self.rested.insert(queue, fresh_from);
                 self.queues.contains_key(&queue)
             }
-            Record::Purged { queue } => {
-                self.messages.retain(|(found, _), _| *found != queue);
-                self.queues.contains_key(&queue)
-            }
+            Record::Purged { queue } => self.clear(queue, i64::MIN..=i64::MAX),
+            Record::Cleared { queue, from, to } => self.clear(queue, from..=to),
+            // Only a store that restores makes it.
+            Record::Kept(_) => false,
         };
         is_done.then_some(()).ok_or(complaint)
+    }
+
+    fn clear(&mut self, queue: QueueId, places: RangeInclusive<i64>) -> bool {
+        let is_cleared = |(of, place): &(QueueId, i64)| *of == queue && places.contains(place);
+        self.messages.retain(|key, _| !is_cleared(key));
+        self.queues.contains_key(&queue)
     }
 
     /// Whether the message was there.
@@ -105,22 +114,23 @@ impl Disk {
             .is_some()
     }
 
-    fn bind(&mut self, binding: Binding) {
-        if !self.bindings.contains(&binding) {
-            self.bindings.push(binding);
+    fn bind(&mut self, binding: Binding, order: u64) -> bool {
+        if self.bindings.iter().all(|(known, _)| *known != binding) {
+            self.bindings.push((binding, order));
         }
+        true
     }
 
     /// The binding may have been removed with its exchange or its queue.
     fn unbind(&mut self, gone: &Binding) {
-        self.bindings.retain(|binding| binding != gone);
+        self.bindings.retain(|(binding, _)| binding != gone);
     }
 
     /// Whether the exchange was there.
     fn delete_exchange(&mut self, name: &Arc<str>) -> bool {
         let to_it = Destination::Exchange(Arc::clone(name));
         self.bindings
-            .retain(|binding| binding.source != *name && binding.destination != to_it);
+            .retain(|(binding, _)| binding.source != *name && binding.destination != to_it);
         self.exchanges.remove(name).is_some()
     }
 
@@ -131,7 +141,8 @@ impl Disk {
             return false;
         };
         let to_it = Destination::Queue(name);
-        self.bindings.retain(|binding| binding.destination != to_it);
+        self.bindings
+            .retain(|(binding, _)| binding.destination != to_it);
         true
     }
 
@@ -139,11 +150,12 @@ impl Disk {
     pub fn records(&self) -> Vec<Record> {
         let mut records: Vec<Record> = self.exchanges.values().cloned().collect();
         records.extend(self.queues.values().map(|(_, record)| record.clone()));
-        records.extend(self.bindings.iter().map(|binding| Record::Bound {
+        records.extend(self.bindings.iter().map(|(binding, order)| Record::Bound {
             source: Arc::clone(&binding.source),
             destination: binding.destination.clone(),
             routing_key: Arc::clone(&binding.routing_key),
             arguments: binding.arguments.clone(),
+            order: *order,
         }));
         let messages = self.messages.iter();
         records.extend(messages.map(|((queue, place), message)| Record::Enqueued {

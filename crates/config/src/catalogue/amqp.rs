@@ -154,6 +154,14 @@ tables! {
             "Maximum number of pattern nodes of all exchanges of a vhost: words of topic patterns with wildcards, \
              common beginnings counted once, and fields of headers bindings. A binding beyond it closes the channel \
              with 406 PRECONDITION_FAILED.";
+        history_messages_max: usize = integer(1, 1_000_000).or(1_000),
+            "Maximum `x-recent-history-length` of an exchange of type `x-recent-history`. A longer history closes the \
+             channel with 406 PRECONDITION_FAILED. A new binding gets the history in one turn, which delays the whole \
+             vhost by about 1 µs per message.";
+        history_bytes_max: usize = integer_or_zero(1_024, 1 << 40).or(64 << 20),
+            "Maximum size of the messages that exchanges of type `x-recent-history` keep, in bytes per vhost. At the \
+             limit the exchange with the largest history forgets its oldest messages, which \
+             `crosstie_amqp_history_evicted_total` counts.";
         consumers_max: usize = integer(1, 100_000_000).or(10_000),
             "Maximum number of consumers per channel. Another one closes the channel with 406 PRECONDITION_FAILED.";
         connection_consumers_max: usize = integer(1, 100_000_000).or(100_000),

@@ -126,7 +126,17 @@ pub(super) fn reason_for_queue(kind: Option<&str>, arguments: &[(String, Json)])
 
 /// The reason for skipping an exchange of this type, if any.
 pub(super) fn reason_for_exchange(kind: &str) -> Option<String> {
-    if ["direct", "fanout", "topic", "headers"].contains(&kind) {
+    const KNOWN: [&str; 8] = [
+        "direct",
+        "fanout",
+        "topic",
+        "headers",
+        "x-consistent-hash",
+        "x-modulus-hash",
+        "x-random",
+        "x-recent-history",
+    ];
+    if KNOWN.contains(&kind) {
         return None;
     }
     Some(format!("exchanges of type '{kind}' come from a plugin"))

@@ -8,7 +8,8 @@ use crosstie_auth::Access;
 use super::bindings::{Binding, BindingKey};
 use super::cost::BINDING_STEPS;
 use super::destinations::Target;
-use super::exchange::ExchangeKind;
+use super::exchange::{Details, ExchangeKind};
+use super::hashing::Weight;
 use super::headers::HeadersPattern;
 use super::resource::ResourceKind;
 use super::{Caller, ExchangeKey, Resource, Topology, record, strip_line_ends};
@@ -23,15 +24,15 @@ impl Topology {
         })
     }
 
-    /// Adds a binding unless it exists.
-    pub(super) fn add_binding(&mut self, binding: Arc<Binding>, pattern: Option<HeadersPattern>) {
+    /// Adds a binding unless it exists. Returns its place in the order of the source's bindings, if routing depends on
+    /// that.
+    pub(super) fn add_binding(&mut self, binding: Arc<Binding>, details: Details) -> Option<u64> {
         self.count_steps(BINDING_STEPS);
-        let Some(key) = self.bindings.insert(&binding) else {
-            return;
-        };
+        let key = self.bindings.insert(&binding)?;
         self.bytes.held += binding.bytes();
+        let mut order = None;
         self.change_exchange(binding.source, |source| {
-            source.insert(key, &binding, pattern);
+            order = source.insert(key, &binding, details);
         });
         match binding.target {
             Target::Exchange(exchange) => {
@@ -45,10 +46,11 @@ impl Topology {
                 }
             }
         }
+        order
     }
 
     /// Records a binding, if it is durable.
-    fn record_bound(&self, binding: &Binding, journal: &mut Journal) {
+    fn record_bound(&self, binding: &Binding, order: Option<u64>, journal: &mut Journal) {
         if let Some((source, destination)) = self.ends_if_durable(binding) {
             record(
                 journal,
@@ -57,6 +59,7 @@ impl Topology {
                     destination,
                     routing_key: binding.routing_key.clone(),
                     arguments: binding.arguments.clone(),
+                    order: order.unwrap_or_default(),
                 },
             );
         }
@@ -69,23 +72,35 @@ impl Topology {
         }
     }
 
-    /// The checked arguments of a binding of that exchange.
-    pub(super) fn pattern(&self, binding: &Binding) -> Result<Option<HeadersPattern>, String> {
+    /// The checked key and arguments of a binding of that exchange. `order`: its place among the source's bindings, in a
+    /// restore.
+    pub(super) fn details(&self, binding: &Binding, order: Option<u64>) -> Result<Details, String> {
         let source = self.exchanges.find(binding.source);
-        match source.map(|exchange| exchange.kind) {
-            Some(ExchangeKind::Headers) => HeadersPattern::parse(&binding.arguments).map(Some),
-            _ => Ok(None),
-        }
+        Ok(match source.map(|exchange| exchange.kind) {
+            Some(ExchangeKind::Headers) => {
+                Details::Pattern(HeadersPattern::parse(&binding.arguments)?)
+            }
+            Some(ExchangeKind::ConsistentHash) => {
+                let weight = Weight::parse(&binding.routing_key)?;
+                Details::Weight { weight, order }
+            }
+            Some(ExchangeKind::ModulusHash) => match self.destination(binding.target) {
+                Some(destination) => Details::Destination(destination),
+                None => Details::None,
+            },
+            _ => Details::None,
+        })
     }
 
-    /// `queue.bind` or `exchange.bind`. `check`: checks that this connection may use the queue.
+    /// `queue.bind` or `exchange.bind`. `check`: checks that this connection may use the queue. Returns the binding if it
+    /// is new.
     pub(crate) fn bind(
         &mut self,
         caller: &Caller<'_>,
         asked: &BindingRequest<'_>,
         check: impl FnOnce(QueueKey) -> Result<(), Fault>,
         journal: &mut Journal,
-    ) -> Result<(), Fault> {
+    ) -> Result<Option<NewBinding>, Fault> {
         let vhost = self.vhost.clone();
         let names = asked.names();
         let (source, destination) = asked.check(caller, &names, &vhost)?;
@@ -99,10 +114,10 @@ impl Topology {
             check(queue)?;
         }
         let binding = Binding::new(source_key, target, asked.routing_key, asked.arguments);
-        let pattern = self.pattern(&binding);
-        let pattern = pattern.map_err(|text| caller.precondition_failed(text))?;
+        let details = self.details(&binding, None);
+        let details = details.map_err(|text| caller.precondition_failed(text))?;
         if self.bindings.find(&binding).is_some() {
-            return Ok(());
+            return Ok(None);
         }
         if self.bindings.len() >= self.bindings_max {
             return Err(caller.precondition_failed(format!(
@@ -113,7 +128,7 @@ impl Topology {
         self.check_room(caller, binding.bytes(), || format!("bind {destination}"))?;
         let binding = Arc::new(binding);
         let before = self.before(source_key);
-        self.add_binding(binding.clone(), pattern);
+        let order = self.add_binding(binding.clone(), details);
         let checked = self.check_cost(caller, source_key, &before, || {
             format!("bind {destination}")
         });
@@ -122,9 +137,10 @@ impl Topology {
                 self.take_binding(key);
                 return Err(fault);
             }
-            _ => self.record_bound(&binding, journal),
+            _ => self.record_bound(&binding, order, journal),
         }
-        Ok(())
+        let source = source_key;
+        Ok(Some(NewBinding { source, target }))
     }
 
     /// `queue.unbind` or `exchange.unbind`. Removing an absent binding succeeds, as in RabbitMQ.
@@ -216,6 +232,13 @@ impl Topology {
             None
         }
     }
+}
+
+/// The ends of a binding that was added.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NewBinding {
+    pub(crate) source: ExchangeKey,
+    pub(crate) target: Target,
 }
 
 /// A binding as a client requests it.

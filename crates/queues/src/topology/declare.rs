@@ -6,6 +6,8 @@ use crosstie_auth::Access;
 
 use super::cost::BINDING_STEPS;
 use super::exchange::{Exchange, ExchangeKind};
+use super::hashing::HashOn;
+use super::histories::history_messages;
 use super::{Caller, ExchangeKey, Resource, Topology, equivalence, record, strip_line_ends, term};
 use crate::{Fault, Journal, Record};
 
@@ -72,6 +74,7 @@ impl Topology {
                 )));
             }
         }
+        self.check_exchange_arguments(caller, resource, &declaration)?;
         if self.exchanges.len() >= self.exchanges_max {
             return Err(caller.precondition_failed(format!(
                 "cannot declare {resource}: exchange limit in vhost '{vhost}' ({}) is reached",
@@ -82,6 +85,29 @@ impl Topology {
         self.check_room(caller, bytes, || format!("declare {resource}"))?;
         self.add_exchange(&declaration, journal);
         Ok(())
+    }
+
+    /// Checks the arguments of a new exchange that only its type knows.
+    fn check_exchange_arguments(
+        &self,
+        caller: &Caller<'_>,
+        resource: Resource<'_>,
+        declaration: &Declaration<'_>,
+    ) -> Result<(), Fault> {
+        let arguments = declaration.arguments;
+        match declaration.kind {
+            ExchangeKind::ConsistentHash => HashOn::parse(arguments).map(drop),
+            ExchangeKind::RecentHistory => match history_messages(arguments) {
+                Ok(messages) if messages > self.history_messages_max => Err(format!(
+                    "cannot declare {resource}: a history of {messages} messages is longer than \
+                     history_messages_max ({})",
+                    self.history_messages_max
+                )),
+                parsed => parsed.map(drop),
+            },
+            _ => Ok(()),
+        }
+        .map_err(|text| caller.precondition_failed(text))
     }
 
     /// `exchange.delete`. Deleting an absent exchange succeeds, as in RabbitMQ.
@@ -115,11 +141,11 @@ impl Topology {
 
     /// Adds an exchange whose name is free.
     pub(super) fn add_exchange(&mut self, declaration: &Declaration<'_>, journal: &mut Journal) {
-        let mut exchange = Exchange::new(declaration.name.into(), declaration.kind, &self.hasher);
+        let (name, kind, arguments) = (declaration.name, declaration.kind, declaration.arguments);
+        let mut exchange = Exchange::new(name.into(), kind, arguments, &self.hasher);
         exchange.durable = declaration.durable;
         exchange.auto_delete = declaration.auto_delete;
         exchange.internal = declaration.internal;
-        exchange.arguments = declaration.arguments.into();
         exchange.alternate = declaration
             .arguments
             .find(ALTERNATE_EXCHANGE)
@@ -158,6 +184,9 @@ impl Topology {
         };
         self.count_steps(BINDING_STEPS);
         self.exchange_keys.remove(&exchange.name);
+        if exchange.has_history {
+            self.ended_histories.push(key);
+        }
         self.bytes.held -= definition_bytes(&exchange.name, exchange.arguments.as_table());
         if exchange.durable {
             let name = exchange.name.clone();
@@ -208,8 +237,8 @@ fn check_equivalent(
     current: &Exchange,
     received: &Declaration<'_>,
 ) -> Result<(), Fault> {
-    let (kind, received_kind) = (current.kind.name(), received.kind.name());
-    equivalence::check_text(caller, resource, "type", kind, received_kind)?;
+    let (kind, received_kind) = (current.kind.shown(), received.kind.shown());
+    equivalence::check_text(caller, resource, "type", &kind, &received_kind)?;
     let flags = [
         ("durable", current.durable, received.durable),
         ("auto_delete", current.auto_delete, received.auto_delete),

@@ -8,7 +8,7 @@ use crate::QueueKey;
 
 /// The destination of a binding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Target {
+pub(crate) enum Target {
     Exchange(ExchangeKey),
     Queue(QueueKey),
 }

@@ -1,19 +1,22 @@
 //! An exchange: its declaration, and the index of its bindings.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use ahash::RandomState;
-use crosstie_amqp::TableBuf;
-use crosstie_collections::GrowingMap;
-use indexmap::IndexSet;
+use crosstie_amqp::{Table, TableBuf};
+use crosstie_collections::{GrowingMap, SplitMix};
+use indexmap::{IndexMap, IndexSet};
 use rustc_hash::FxBuildHasher;
 
 use super::bindings::{Binding, BindingKey};
 use super::destinations::{Destinations, Target};
+use super::hashing::{ConsistentHash, ModulusHash, Weight};
 use super::headers::{Headers, HeadersPattern};
 use super::headers_index::HeadersIndex;
-use super::route::Copies;
+use super::routed::{Copies, Routed};
 use super::topic::Topic;
+use crate::Destination;
 use crate::status::ExchangeStatus;
 
 #[derive(Debug)]
@@ -35,6 +38,8 @@ pub(super) struct Exchange {
     pub(super) alternate_of: u32,
     /// The number of the last message that passed.
     pub(super) visit: u64,
+    /// Its messages are kept for later bindings (`x-recent-history`).
+    pub(super) has_history: bool,
     matching: Matching,
 }
 
@@ -49,6 +54,10 @@ pub(super) enum ExchangeKind {
     Fanout,
     Headers,
     Topic,
+    ConsistentHash,
+    ModulusHash,
+    Random,
+    RecentHistory,
 }
 
 #[derive(Debug)]
@@ -57,40 +66,83 @@ enum Matching {
     Fanout(Destinations),
     Headers(Box<HeadersIndex>),
     Topic(Box<Topic>),
+    ConsistentHash(Box<ConsistentHash>),
+    ModulusHash(Box<ModulusHash>),
+    Random(Box<Draw>),
+}
+
+/// Bindings of which each message draws one.
+#[derive(Debug)]
+struct Draw {
+    bindings: IndexMap<BindingKey, Target, FxBuildHasher>,
+    numbers: SplitMix,
+}
+
+/// The parts of a checked binding that its source's index needs besides its key.
+#[derive(Debug)]
+pub(super) enum Details {
+    None,
+    Pattern(HeadersPattern),
+    Weight {
+        weight: Weight,
+        /// Its place in the order of the source's bindings; `None`: behind all others.
+        order: Option<u64>,
+    },
+    Destination(Destination),
 }
 
 impl Exchange {
-    /// A durable exchange without arguments.
-    pub(super) fn new(name: Arc<str>, kind: ExchangeKind, hasher: &RandomState) -> Self {
+    /// A durable exchange. The arguments have been checked.
+    pub(super) fn new(
+        name: Arc<str>,
+        kind: ExchangeKind,
+        arguments: Table<'_>,
+        hasher: &RandomState,
+    ) -> Self {
+        let seed = hasher.hash_one(&name);
         Self {
             name,
             kind,
             durable: true,
             auto_delete: false,
             internal: false,
-            arguments: TableBuf::new(),
+            arguments: arguments.into(),
             alternate: None,
             outgoing: BindingKeys::default(),
             incoming: BindingKeys::default(),
             alternate_of: 0,
             visit: 0,
+            has_history: kind == ExchangeKind::RecentHistory,
             matching: match kind {
                 ExchangeKind::Direct => Matching::Direct(GrowingMap::with_hasher(hasher.clone())),
-                ExchangeKind::Fanout => Matching::Fanout(Destinations::None),
+                ExchangeKind::Fanout | ExchangeKind::RecentHistory => {
+                    Matching::Fanout(Destinations::None)
+                }
                 ExchangeKind::Headers => Matching::Headers(Box::new(HeadersIndex::new(hasher))),
                 ExchangeKind::Topic => Matching::Topic(Box::new(Topic::new(hasher))),
+                ExchangeKind::ConsistentHash => {
+                    Matching::ConsistentHash(Box::new(ConsistentHash::new(arguments, seed)))
+                }
+                ExchangeKind::ModulusHash => {
+                    Matching::ModulusHash(Box::new(ModulusHash::new(seed)))
+                }
+                ExchangeKind::Random => Matching::Random(Box::new(Draw {
+                    bindings: IndexMap::default(),
+                    numbers: SplitMix(seed),
+                })),
             },
         }
     }
 
-    /// `pattern`: set for a headers exchange.
+    /// Adds a binding. Returns its place in the order of the bindings, if routing depends on that.
     pub(super) fn insert(
         &mut self,
         key: BindingKey,
         binding: &Binding,
-        pattern: Option<HeadersPattern>,
-    ) {
+        details: Details,
+    ) -> Option<u64> {
         let target = binding.target;
+        let mut order = None;
         match &mut self.matching {
             Matching::Direct(keys) => {
                 let routing_key = binding.routing_key.clone();
@@ -99,13 +151,25 @@ impl Exchange {
             }
             Matching::Fanout(targets) => targets.insert(target),
             Matching::Headers(index) => {
-                if let Some(pattern) = pattern {
+                if let Details::Pattern(pattern) = details {
                     index.insert(pattern, target);
                 }
             }
             Matching::Topic(topic) => topic.insert(&binding.routing_key, target),
+            Matching::ConsistentHash(ring) => {
+                if let Details::Weight { weight, order: at } = details {
+                    order = Some(ring.insert(key, target, weight, at));
+                }
+            }
+            Matching::ModulusHash(bindings) => {
+                if let Details::Destination(destination) = details {
+                    bindings.insert(key, &binding.routing_key, &destination, target);
+                }
+            }
+            Matching::Random(draw) => drop(draw.bindings.insert(key, target)),
         }
         self.outgoing.insert(key);
+        order
     }
 
     pub(super) fn remove(&mut self, key: BindingKey, binding: &Binding) {
@@ -126,6 +190,9 @@ impl Exchange {
                 }
             }
             Matching::Topic(topic) => topic.remove(&binding.routing_key, target),
+            Matching::ConsistentHash(ring) => ring.remove(key, target),
+            Matching::ModulusHash(bindings) => bindings.remove(key),
+            Matching::Random(draw) => drop(draw.bindings.swap_remove(&key)),
         }
         self.outgoing.swap_remove(&key);
     }
@@ -135,12 +202,13 @@ impl Exchange {
     #[inline(always)]
     pub(super) fn each<'h, const HAS_HEADERS: bool>(
         &mut self,
-        routing_key: &str,
+        message: Routed<'_>,
         copies: &Copies<'_>,
         headers: impl FnOnce() -> &'h Headers<'h>,
         steps_max: u64,
         mut found: impl FnMut(Target),
     ) -> u64 {
+        let routing_key = message.routing_key;
         let mut steps = 1;
         match &mut self.matching {
             Matching::Direct(keys) => {
@@ -164,6 +232,11 @@ impl Exchange {
                     steps += copies.each(steps_max, |key| topic.each(key, &mut found));
                 }
             }
+            choosing => {
+                let (target, chosen) = choosing.choose(message, copies);
+                steps += chosen;
+                target.into_iter().for_each(found);
+            }
         }
         steps
     }
@@ -184,18 +257,18 @@ impl Exchange {
     /// The maximum steps that the patterns cost a message.
     pub(super) fn steps(&self) -> u64 {
         match &self.matching {
-            Matching::Direct(_) | Matching::Fanout(_) => 0,
             Matching::Headers(index) => index.steps(),
             Matching::Topic(topic) => topic.steps(),
+            _ => 0,
         }
     }
 
     /// The number of words and fields that the patterns are kept as.
     pub(super) fn node_count(&self) -> usize {
         match &self.matching {
-            Matching::Direct(_) | Matching::Fanout(_) => 0,
             Matching::Headers(index) => index.node_count(),
             Matching::Topic(topic) => topic.node_count(),
+            _ => 0,
         }
     }
 
@@ -211,11 +284,58 @@ impl Exchange {
     }
 }
 
+impl Matching {
+    /// The target that a message gets of an exchange that chooses one of its bindings, and the steps of the choice.
+    #[inline(never)]
+    fn choose(&mut self, message: Routed<'_>, copies: &Copies<'_>) -> (Option<Target>, u64) {
+        let Routed {
+            routing_key,
+            headers,
+            properties,
+        } = message;
+        match self {
+            Self::ConsistentHash(ring) => ring.choose(routing_key, headers, properties),
+            Self::ModulusHash(bindings) => bindings.choose(routing_key, copies),
+            Self::Random(draw) => (draw.next(), 1),
+            _ => (None, 0),
+        }
+    }
+}
+
+impl Draw {
+    fn next(&mut self) -> Option<Target> {
+        // The bias is one in 2^64, per binding.
+        let at = self
+            .numbers
+            .number()
+            .checked_rem(self.bindings.len() as u64)?;
+        let (_, target) = self.bindings.get_index(at as usize)?;
+        Some(*target)
+    }
+}
+
 impl ExchangeKind {
-    const ALL: [Self; 4] = [Self::Direct, Self::Fanout, Self::Headers, Self::Topic];
+    const ALL: [Self; 8] = [
+        Self::Direct,
+        Self::Fanout,
+        Self::Headers,
+        Self::Topic,
+        Self::ConsistentHash,
+        Self::ModulusHash,
+        Self::Random,
+        Self::RecentHistory,
+    ];
 
     pub(super) fn find(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// Its name in RabbitMQ's faults, where a name with a dash has quotes of its own.
+    pub(super) fn shown(self) -> Cow<'static, str> {
+        match self.name() {
+            name if name.contains('-') => format!("'{name}'").into(),
+            name => name.into(),
+        }
     }
 
     pub(super) fn name(self) -> &'static str {
@@ -224,6 +344,10 @@ impl ExchangeKind {
             Self::Fanout => "fanout",
             Self::Headers => "headers",
             Self::Topic => "topic",
+            Self::ConsistentHash => "x-consistent-hash",
+            Self::ModulusHash => "x-modulus-hash",
+            Self::Random => "x-random",
+            Self::RecentHistory => "x-recent-history",
         }
     }
 }

@@ -20,15 +20,18 @@ mod destinations;
 mod equivalence;
 mod exchange;
 mod exchange_key;
+mod hashing;
 mod headers;
 mod headers_index;
 mod heaviest;
+mod histories;
 mod queues;
 mod remains;
 mod resource;
 mod restore;
 mod room;
 mod route;
+mod routed;
 mod term;
 #[cfg(test)]
 mod tests;
@@ -39,15 +42,18 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use ahash::RandomState;
+use crosstie_amqp::Table;
 
 pub(crate) use arguments::{
     Overflow, QueueArguments, QueueFlags, QueueKind, check_queue_equivalent, check_server_named,
     integer,
 };
-pub(crate) use bind::BindingRequest;
+pub(crate) use bind::{BindingRequest, NewBinding};
 pub(crate) use caller::{Caller, OPERATOR};
+pub(crate) use destinations::Target;
 pub(crate) use exchange_key::{ExchangeKey, OfExchange};
 pub(crate) use resource::{Resource, strip_line_ends};
+pub(crate) use routed::Routed;
 pub(crate) use term::kind;
 
 use bindings::Bindings;
@@ -88,6 +94,11 @@ pub(crate) struct Topology {
     visit: u64,
     /// Exchanges that a message has still to pass; empty between messages.
     ahead: Vec<ExchangeKey>,
+    /// Exchanges with a history that the last message passed.
+    passed_histories: Vec<ExchangeKey>,
+    /// Exchanges with a history that were deleted since the last look.
+    ended_histories: Vec<ExchangeKey>,
+    history_messages_max: usize,
     /// The steps since they were last taken.
     steps: u32,
 }
@@ -117,7 +128,7 @@ impl Topology {
         let mut exchange_keys = HashMap::with_hasher(hasher.clone());
         let keys = PREDECLARED.map(|(name, kind, internal)| {
             let name: Arc<str> = name.into();
-            let mut exchange = Exchange::new(name.clone(), kind, &hasher);
+            let mut exchange = Exchange::new(name.clone(), kind, Table::default(), &hasher);
             exchange.internal = internal;
             let key = exchanges.insert(exchange);
             exchange_keys.insert(name, key);
@@ -145,6 +156,9 @@ impl Topology {
             hasher,
             visit: 0,
             ahead: Vec::new(),
+            passed_histories: Vec::new(),
+            ended_histories: Vec::new(),
+            history_messages_max: limits.history_messages_max,
             steps: 0,
         }
     }

@@ -47,11 +47,12 @@ impl Topology {
                 destination,
                 routing_key,
                 arguments,
+                order,
             } => {
                 if let Some(binding) = self.binding(source, destination, routing_key, arguments)
-                    && let Ok(pattern) = self.pattern(&binding)
+                    && let Ok(details) = self.details(&binding, Some(*order))
                 {
-                    self.add_binding(binding.into(), pattern);
+                    self.add_binding(binding.into(), details);
                 }
             }
             Record::Unbound {

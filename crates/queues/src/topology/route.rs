@@ -2,11 +2,12 @@
 
 use std::cell::OnceCell;
 
-use crosstie_amqp::{Array, ReplyCode, Table, Value};
+use crosstie_amqp::ReplyCode;
 use crosstie_auth::Access;
 
 use super::destinations::Target;
 use super::headers::Headers;
+use super::routed::{Copies, Routed};
 use super::{Caller, ExchangeKey, Resource, Topology};
 use crate::{Fault, QueueKey};
 
@@ -36,18 +37,17 @@ impl Topology {
     pub(crate) fn route(
         &mut self,
         exchange: ExchangeKey,
-        routing_key: &str,
-        headers: Table<'_>,
+        message: Routed<'_>,
         queues: &mut Vec<QueueKey>,
     ) {
-        if !headers.is_empty() {
-            self.route_within(u64::MAX, exchange, routing_key, headers, queues);
+        if !message.headers.is_empty() {
+            self.route_within(u64::MAX, exchange, message, queues);
         } else if exchange == self.default_exchange {
             self.count_steps(1);
-            queues.extend(self.queue(routing_key));
+            queues.extend(self.queue(message.routing_key));
         } else {
             // The path for messages without headers, which most are: a separate one saves a hundred instructions.
-            self.walk::<false>(u64::MAX, exchange, routing_key, headers, queues);
+            self.walk::<false>(u64::MAX, exchange, message, queues);
         }
     }
 
@@ -59,13 +59,13 @@ impl Topology {
         &mut self,
         caller: &Caller<'_>,
         exchange: ExchangeKey,
-        routing_key: &str,
-        headers: Table<'_>,
+        message: Routed<'_>,
         queues: &mut Vec<QueueKey>,
     ) -> Result<(), Fault> {
         let steps_max = 2 * self.steps_max;
-        let is_within = self.route_within(steps_max, exchange, routing_key, headers, queues);
+        let is_within = self.route_within(steps_max, exchange, message, queues);
         queues.clear();
+        self.passed_histories.clear();
         if is_within {
             return Ok(());
         }
@@ -82,17 +82,16 @@ impl Topology {
         &mut self,
         steps_max: u64,
         exchange: ExchangeKey,
-        routing_key: &str,
-        headers: Table<'_>,
+        message: Routed<'_>,
         queues: &mut Vec<QueueKey>,
     ) -> bool {
         if exchange != self.default_exchange {
-            return self.walk::<true>(steps_max, exchange, routing_key, headers, queues);
+            return self.walk::<true>(steps_max, exchange, message, queues);
         }
         self.visit += 1;
-        let copies = Copies::of(headers);
+        let copies = Copies::of(message.headers);
         let mut steps = 0;
-        for key in std::iter::once(routing_key).chain(copies.iter()) {
+        for key in std::iter::once(message.routing_key).chain(copies.iter()) {
             steps += 1;
             if let Some(queue) = self.queue(key)
                 && self.queues.visit(queue, self.visit) == Some(true)
@@ -110,14 +109,13 @@ impl Topology {
         &mut self,
         steps_max: u64,
         exchange: ExchangeKey,
-        routing_key: &str,
-        headers: Table<'_>,
+        message: Routed<'_>,
         queues: &mut Vec<QueueKey>,
     ) -> bool {
         self.visit += 1;
         let visit = self.visit;
         let copies = match HAS_HEADERS {
-            true => Copies::of(headers),
+            true => Copies::of(message.headers),
             false => Copies::default(),
         };
         let found_headers = OnceCell::new();
@@ -125,8 +123,8 @@ impl Topology {
         let mut found = 0;
         self.ahead.clear();
         self.ahead.push(exchange);
-        while let Some(exchange) = self.ahead.pop() {
-            let Some(exchange) = self.exchanges.find_mut(exchange) else {
+        while let Some(key) = self.ahead.pop() {
+            let Some(exchange) = self.exchanges.find_mut(key) else {
                 continue;
             };
             // Exchanges may be bound in circles.
@@ -136,7 +134,11 @@ impl Topology {
             // A binding's destination may be deleted before the binding is removed.
             let mut is_matched = false;
             let ahead_before = self.ahead.len();
-            let headers = || found_headers.get_or_init(|| Headers::new(headers, &self.hasher));
+            if exchange.has_history {
+                self.passed_histories.push(key);
+            }
+            let headers =
+                || found_headers.get_or_init(|| Headers::new(message.headers, &self.hasher));
             let each = |target| {
                 found += 1;
                 match target {
@@ -150,7 +152,7 @@ impl Topology {
                     Target::Exchange(exchange) => self.ahead.push(exchange),
                 }
             };
-            steps += exchange.each::<HAS_HEADERS>(routing_key, &copies, headers, steps_max, each);
+            steps += exchange.each::<HAS_HEADERS>(message, &copies, headers, steps_max, each);
             if steps > steps_max {
                 break;
             }
@@ -170,42 +172,3 @@ impl Topology {
 
 /// Number of targets found per step, duplicates included.
 const FOUND_PER_STEP: u64 = 4;
-
-/// The keys in the headers `CC` and `BCC`, looked up once, however many exchanges a message passes.
-#[derive(Default)]
-pub(super) struct Copies<'a>([Array<'a>; 2]);
-
-impl<'a> Copies<'a> {
-    fn of(headers: Table<'a>) -> Self {
-        if headers.is_empty() {
-            return Self::default();
-        }
-        Self(["CC", "BCC"].map(|name| match headers.find(name) {
-            Some(Value::Array(keys)) => keys,
-            _ => Array::default(),
-        }))
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.iter().all(|keys| keys.is_empty())
-    }
-
-    /// Shows each key, while all of them together take no more than that many steps; returns these.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn each(&self, steps_max: u64, mut found: impl FnMut(&str) -> u64) -> u64 {
-        let mut steps = 0;
-        for key in self.iter() {
-            steps += 1 + found(key);
-            if steps > steps_max {
-                break;
-            }
-        }
-        steps
-    }
-
-    fn iter(&self) -> impl Iterator<Item = &'a str> {
-        let [open, blind] = self.0;
-        open.iter().chain(blind.iter()).filter_map(Value::as_str)
-    }
-}

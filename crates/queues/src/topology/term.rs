@@ -63,6 +63,7 @@ fn write_term(value: Value<'_>, out: &mut String) {
         Value::F32(value) => write!(out, "{value:?}"),
         Value::F64(value) => write!(out, "{value:?}"),
         Value::Decimal { scale, value } => write!(out, "{{{scale},{value}}}"),
+        Value::LongString([]) | Value::ByteArray([]) => write!(out, "<<>>"),
         Value::LongString(bytes) | Value::ByteArray(bytes) => {
             write!(out, "<<\"{}\">>", String::from_utf8_lossy(bytes))
         }

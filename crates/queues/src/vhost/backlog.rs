@@ -40,6 +40,9 @@ impl<H> Vhost<H> {
             }
         }
         self.queues.dead_mut().take_died();
+        if self.topology.has_ended_histories() {
+            self.forget_histories();
+        }
         self.flush_confirms(out);
     }
 

@@ -4,6 +4,7 @@ use crosstie_amqp::{DeliveryMode, Properties};
 
 use super::Vhost;
 use crate::queues::{DeadLetter, DeadLetters, Deaths, FOLLOWING_MAX, Handling, Incoming, Reason};
+use crate::topology::Routed;
 use crate::{Outbox, Time};
 
 /// A message that has died more often is dropped. Its headers would grow with each death.
@@ -92,9 +93,12 @@ impl<H> Vhost<H> {
         };
         let mut targets = std::mem::take(&mut self.targets);
         targets.clear();
-        let headers = named.headers.unwrap_or_default();
-        self.topology
-            .route(exchange, incoming.routing_key, headers, &mut targets);
+        let routed = Routed {
+            routing_key: incoming.routing_key,
+            headers: named.headers.unwrap_or_default(),
+            properties,
+        };
+        self.topology.route(exchange, routed, &mut targets);
         let mut is_taken = false;
         for target in &targets {
             let queue = self.queues.find(*target);
@@ -106,6 +110,9 @@ impl<H> Vhost<H> {
             }
         }
         self.targets = targets;
+        if self.topology.has_passed_history() {
+            self.keep_history(&mut incoming);
+        }
         is_taken
     }
 }

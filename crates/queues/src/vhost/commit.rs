@@ -18,7 +18,7 @@ use super::Vhost;
 use super::facets::Facets;
 use super::methods::Context;
 use crate::queues::Incoming;
-use crate::topology::Resource;
+use crate::topology::{Resource, Routed};
 use crate::transactions::{Acknowledgements, Contents, Publication, Transaction, Verdict};
 use crate::{ChannelKey, Fault, Outbox, Time};
 
@@ -154,8 +154,12 @@ impl<H> Vhost<H> {
         let mut targets = std::mem::take(&mut self.targets);
         targets.clear();
         let routing_key = content.routing_key();
-        self.topology
-            .route(exchange, routing_key, headers, &mut targets);
+        let routed = Routed {
+            routing_key,
+            headers,
+            properties: content.properties(),
+        };
+        self.topology.route(exchange, routed, &mut targets);
         let publish = BasicPublish {
             exchange: content.exchange(),
             routing_key,
@@ -172,6 +176,9 @@ impl<H> Vhost<H> {
         };
         let distributed = self.distribute(now, key, &publish, &targets, &mut incoming, out);
         self.targets = targets;
+        if self.topology.has_passed_history() {
+            self.keep_history(&mut incoming);
+        }
         distributed.is_rejected
     }
 

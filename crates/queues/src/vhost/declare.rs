@@ -13,8 +13,8 @@ use super::Vhost;
 use super::methods::Context;
 use crate::queues::Queue;
 use crate::topology::{
-    BindingRequest, Caller, QueueArguments, QueueFlags, Resource, check_queue_equivalent,
-    check_server_named, strip_line_ends,
+    BindingRequest, Caller, NewBinding, QueueArguments, QueueFlags, Resource,
+    check_queue_equivalent, check_server_named, strip_line_ends,
 };
 use crate::{ChannelKey, ConnectionKey, Fault, Outbox, QueueKey, Record, Time};
 
@@ -155,24 +155,40 @@ impl<H> Vhost<H> {
 
     pub(super) fn handle_bind(
         &mut self,
+        now: Time,
         context: &Context,
         method: &QueueBind<'_>,
         out: &mut dyn Outbox<H>,
     ) -> Result<(), Fault> {
         let (queue, key) = (method.queue, method.routing_key);
         let asked = BindingRequest::queue(queue, method.exchange, key, method.arguments);
-        self.change_binding(context, &asked, true, out)?;
+        let new = self.change_binding(context, &asked, true, out)?;
+        self.serve_binding(now, new, out);
         self.answer(context.channel, method.no_wait, QueueBindOk {}, out)
     }
 
-    /// Adds or removes a binding of a queue, with the queue's name filled in if it is absent.
+    /// Publishes to a new binding what its source has kept for it, before the binding is confirmed.
+    pub(super) fn serve_binding(
+        &mut self,
+        now: Time,
+        binding: Option<NewBinding>,
+        out: &mut dyn Outbox<H>,
+    ) {
+        if let Some(binding) = binding
+            && self.histories.messages() > 0
+        {
+            self.replay_history(now, binding, out);
+        }
+    }
+
+    /// Adds or removes a binding of a queue, with the queue's name filled in if it is absent. Returns it if it is new.
     fn change_binding(
         &mut self,
         context: &Context,
         asked: &BindingRequest<'_>,
         is_added: bool,
         out: &mut dyn Outbox<H>,
-    ) -> Result<(), Fault> {
+    ) -> Result<Option<NewBinding>, Fault> {
         let (kind, name) = asked.destination;
         let queue = self.queue_name(context, name, out)?;
         let filled = BindingRequest {
@@ -185,7 +201,10 @@ impl<H> Vhost<H> {
         let journal = &mut self.ledger.journal;
         match is_added {
             true => self.topology.bind(&caller, &filled, check, journal),
-            false => self.topology.unbind(&caller, &filled, check, journal),
+            false => {
+                self.topology.unbind(&caller, &filled, check, journal)?;
+                Ok(None)
+            }
         }
     }
 

@@ -20,8 +20,11 @@ impl<H> Vhost<H> {
             let text = format!("no exchange '{name}' in vhost '{}'", self.config.name);
             return Err(Fault::of::<ExchangeDelete<'_>>(ReplyCode::NotFound, text));
         }
+        let journal = &mut self.ledger.journal;
         self.topology
-            .delete_exchange(&definer(&permissions), &delete, &mut self.ledger.journal)
+            .delete_exchange(&definer(&permissions), &delete, journal)?;
+        self.forget_histories();
+        Ok(())
     }
 
     /// `exchange.declare` without a user. (It takes the time like all inputs.)
@@ -48,7 +51,8 @@ impl<H> Vhost<H> {
         Ok(())
     }
 
-    /// `queue.bind` and `exchange.bind` without a user.
+    /// `queue.bind` and `exchange.bind` without a user. No history is published to the destination: definitions are
+    /// imported before any message is published.
     pub fn define_binding(
         &mut self,
         _now: Time,
@@ -68,7 +72,8 @@ impl<H> Vhost<H> {
             }
         };
         let journal = &mut self.ledger.journal;
-        self.topology.bind(&caller, &asked, |_| Ok(()), journal)
+        let bound = self.topology.bind(&caller, &asked, |_| Ok(()), journal);
+        bound.map(drop)
     }
 }
 

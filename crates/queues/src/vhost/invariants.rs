@@ -76,6 +76,8 @@ impl<H> Vhost<H> {
             held.content(content);
             held.memory_bytes += usize::from(is_in_memory) * Entry::MEMORY_BYTES;
         }
+        let histories = self.histories.contents();
+        histories.for_each(|content| held.content(content));
         self.queues.remains().for_each(|entry| held.entry(entry));
         for (_, queue) in self.queues.iter() {
             queue.messages.iter().for_each(|entry| held.entry(entry));

@@ -51,6 +51,8 @@ impl<H> Vhost<H> {
             uncommitted_bytes: self.transactions.bytes(),
             definition_bytes: self.topology.definition_bytes(),
             pattern_nodes: self.topology.pattern_nodes(),
+            history_messages: self.histories.messages(),
+            history_bytes: self.histories.bytes(),
             dead_letters_waiting: self.queues.dead().len(),
             ..self.ledger.counts
         }

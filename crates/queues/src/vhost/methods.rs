@@ -79,7 +79,7 @@ impl<H> Vhost<H> {
                 self.handle_recover(now, &context, recover.requeue, false, out)
             }
             Method::QueueDeclare(declare) => self.handle_declare(now, &context, declare, out),
-            Method::QueueBind(bind) => self.handle_bind(&context, bind, out),
+            Method::QueueBind(bind) => self.handle_bind(now, &context, bind, out),
             Method::QueueUnbind(unbind) => self.handle_unbind(&context, unbind, out),
             Method::QueuePurge(purge) => self.handle_purge(now, &context, purge, out),
             Method::QueueDelete(delete) => self.handle_delete(&context, delete, out),
@@ -93,13 +93,14 @@ impl<H> Vhost<H> {
             Method::TxSelect(_) => self.handle_select(&context, out),
             Method::TxCommit(_) => self.handle_commit(now, &context, out),
             Method::TxRollback(_) => self.handle_rollback(&context, out),
-            other => self.handle_exchange_method(&context, other, out),
+            other => self.handle_exchange_method(now, &context, other, out),
         }
     }
 
     /// Handles the methods of class exchange, which all belong to the topology.
     fn handle_exchange_method(
         &mut self,
+        now: Time,
         context: &Context,
         method: &Method<'_>,
         out: &mut dyn Outbox<H>,
@@ -118,7 +119,8 @@ impl<H> Vhost<H> {
             Method::ExchangeBind(bind) => {
                 let (key, table) = (bind.routing_key, bind.arguments);
                 let asked = BindingRequest::exchange(bind.destination, bind.source, key, table);
-                topology.bind(&caller, &asked, |_| Ok(()), journal)?;
+                let new = topology.bind(&caller, &asked, |_| Ok(()), journal)?;
+                self.serve_binding(now, new, out);
                 self.answer(channel, bind.no_wait, ExchangeBindOk {}, out)
             }
             Method::ExchangeUnbind(unbind) => {

@@ -22,6 +22,7 @@ mod deliver;
 mod enqueue;
 mod facets;
 mod get;
+mod histories;
 #[cfg(test)]
 mod invariants;
 mod listings;
@@ -46,6 +47,7 @@ use crosstie_auth::Permissions;
 use crate::channels::{Channels, Client};
 use crate::confirms::Confirms;
 use crate::consumers::Consumers;
+use crate::histories::Histories;
 use crate::ledger::Ledger;
 use crate::queues::Queues;
 use crate::random::Random;
@@ -83,6 +85,7 @@ pub struct Vhost<H> {
     confirms: Confirms,
     transactions: Transactions,
     settlements: Settlements,
+    histories: Histories,
     ledger: Ledger,
     /// The vhost accepts no connection any more.
     has_ended: bool,
@@ -100,6 +103,7 @@ impl<H> Vhost<H> {
         Self {
             channels: Channels::new(&config),
             transactions: Transactions::new(&config.limits),
+            histories: Histories::new(config.limits.history_bytes_max),
             config,
             random,
             topology,
@@ -170,11 +174,14 @@ impl<H> Vhost<H> {
         self.ledger.steps.begin(self.config.input_steps_max);
     }
 
-    /// The last step of each input: publishes its dead letters.
+    /// The last step of each input: publishes its dead letters, and forgets what belonged to deleted exchanges.
     #[inline(always)]
     fn end(&mut self, now: Time, out: &mut dyn Outbox<H>) {
         if self.queues.dead_mut().take_died() {
             self.bury(now, out);
+        }
+        if self.topology.has_ended_histories() {
+            self.forget_histories();
         }
     }
 }

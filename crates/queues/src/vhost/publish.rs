@@ -10,7 +10,7 @@ use super::facets::{Facets, owned, without_blind_copies};
 use super::replies::Replied;
 use crate::channels::Outgoing;
 use crate::queues::{Enqueued, Incoming};
-use crate::topology::{Caller, ExchangeKey};
+use crate::topology::{Caller, ExchangeKey, Routed};
 use crate::transactions::Publication;
 use crate::{ChannelKey, Fault, MessageContent, Outbox, Position, QueueKey, Time};
 
@@ -132,10 +132,14 @@ impl<H> Vhost<H> {
         let properties = message.properties;
         let facets = Facets::of(&caller, is_impersonator, properties, limits.copy_keys_max)?;
         if facets.has_copies {
-            let (routing_key, headers) = (publish.routing_key, facets.headers);
+            let routed = Routed {
+                routing_key: publish.routing_key,
+                headers: facets.headers,
+                properties,
+            };
             let targets = &mut self.targets;
             self.topology
-                .check_copies(&caller, exchange, routing_key, headers, targets)?;
+                .check_copies(&caller, exchange, routed, targets)?;
         }
         let mut rewritten = Vec::new();
         let mut message = message;
@@ -173,8 +177,12 @@ impl<H> Vhost<H> {
         let tag = self.confirms.promise(key);
         let mut targets = std::mem::take(&mut self.targets);
         targets.clear();
-        self.topology
-            .route(exchange, publish.routing_key, facets.headers, &mut targets);
+        let routed = Routed {
+            routing_key: publish.routing_key,
+            headers: facets.headers,
+            properties: message.properties,
+        };
+        self.topology.route(exchange, routed, &mut targets);
         let mut incoming = Incoming {
             exchange: publish.exchange,
             routing_key: publish.routing_key,
@@ -185,6 +193,9 @@ impl<H> Vhost<H> {
         };
         let distributed = self.distribute(now, key, publish, &targets, &mut incoming, out);
         self.targets = targets;
+        if self.topology.has_passed_history() {
+            self.keep_history(&mut incoming);
+        }
         match tag {
             Some(tag) if distributed.is_rejected => self.refuse(key, tag, out),
             Some(tag) => {

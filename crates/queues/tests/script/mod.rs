@@ -105,6 +105,13 @@ impl crosstie_script::Player for Player {
                 let _ = vhost.delete_queue(now, &name, out);
             });
         }
+        let names: Vec<_> = self.vhost().exchanges().map(|e| e.name).collect();
+        for name in names {
+            self.with_vhost(|vhost, now, _| {
+                // Those that every vhost has stay.
+                let _ = vhost.delete_exchange(now, &name);
+            });
+        }
         let counts = self.vhost().counts();
         if counts.memory_bytes != 0 || counts.connections + counts.channels != 0 {
             return Err(format!("when all had left, the vhost held {counts:?}"));
@@ -238,6 +245,7 @@ impl Player {
                 "channels_max" => limits.channels_max = number()?,
                 "transaction_messages_max" => limits.transaction_messages_max = number()?,
                 "transaction_bytes_max" => limits.transaction_bytes_max = number()?,
+                "history_bytes_max" => limits.history_bytes_max = number()?,
                 "message_bytes_max" => limits.message_bytes_max = number()?,
                 "consumer_timeout" => {
                     self.config.consumer_timeout_ms = Some(milliseconds(value)?);
@@ -374,6 +382,8 @@ impl Player {
                 "definitions" => counts.definition_bytes,
                 "nodes" => counts.pattern_nodes,
                 "dropped" => counts.dropped as usize,
+                "history" => counts.history_messages,
+                "evicted" => counts.history_evicted as usize,
                 "cut" => counts.dead_letters_cut as usize,
                 "dying" => counts.dead_letters_waiting,
                 "dead" => counts.dead_lettered as usize,

@@ -84,6 +84,7 @@ pub fn bound(source: &str, destination: Destination) -> Record {
         destination,
         routing_key: "a.#".into(),
         arguments: TableBuf::new(),
+        order: 0,
     }
 }
 

@@ -4,6 +4,7 @@
 use crosstie_amqp::{Table, TableBuf, Value};
 use crosstie_auth::Permissions;
 
+use super::super::Routed;
 use super::many::{World, caller};
 use crate::VhostLimits;
 
@@ -217,7 +218,7 @@ fn copies_share_the_bound_of_a_message() {
         let mut queues = Vec::new();
         world
             .topology
-            .check_copies(&caller, exchange, &key, headers, &mut queues)
+            .check_copies(&caller, exchange, Routed::plain(&key, headers), &mut queues)
             .map_err(|fault| fault.text)
     };
     assert_eq!(check(0), Ok(()));

@@ -5,7 +5,7 @@ use crosstie_amqp::{Table, TableBuf, Value};
 use crosstie_auth::Permissions;
 use crosstie_collections::SplitMix;
 
-use super::super::{BindingRequest, Caller, Topology};
+use super::super::{BindingRequest, Caller, Routed, Topology};
 use crate::keys::OfQueue;
 use crate::slab::Slab;
 use crate::{Fault, Journal, QueueKey, VhostLimits};
@@ -120,7 +120,8 @@ impl World {
         let asked = BindingRequest::queue(queue, exchange, routing_key, arguments);
         let permissions = Permissions::all();
         let (topology, journal) = (&mut self.topology, &mut self.journal);
-        topology.bind(&caller(&permissions), &asked, |_| Ok(()), journal)
+        let bound = topology.bind(&caller(&permissions), &asked, |_| Ok(()), journal);
+        bound.map(drop)
     }
 
     pub(super) fn try_bind_exchange(
@@ -131,7 +132,8 @@ impl World {
         let asked = BindingRequest::exchange(destination, source, "", Table::default());
         let permissions = Permissions::all();
         let (topology, journal) = (&mut self.topology, &mut self.journal);
-        topology.bind(&caller(&permissions), &asked, |_| Ok(()), journal)
+        let bound = topology.bind(&caller(&permissions), &asked, |_| Ok(()), journal);
+        bound.map(drop)
     }
 
     fn unbind(&mut self, queue: &str, routing_key: &str) {
@@ -166,7 +168,8 @@ impl World {
         let mut found = Vec::new();
         let exchange = self.topology.exchange(exchange).expect("an exchange");
         self.topology.take_steps();
-        self.topology.route(exchange, key, headers, &mut found);
+        let message = Routed::plain(key, headers);
+        self.topology.route(exchange, message, &mut found);
         found.sort();
         (found, u64::from(self.topology.take_steps()))
     }

@@ -3,6 +3,7 @@
 
 mod cost;
 mod declare;
+mod hashing;
 mod headers;
 mod many;
 mod permissions;

@@ -6,11 +6,12 @@ use crosstie_amqp::method::{
     BasicPublish, ExchangeBind, ExchangeDeclare, ExchangeDelete, ExchangeUnbind, QueueBind,
     QueueDeclare, QueueUnbind,
 };
-use crosstie_amqp::{Method, ReplyCode, TableBuf, Value};
+use crosstie_amqp::{BasicProperties, Method, Properties, ReplyCode, TableBuf, Value};
 use crosstie_auth::Permissions;
 
 use super::super::{
-    BindingRequest, Caller, QueueArguments, QueueFlags, Resource, Topology, check_queue_equivalent,
+    BindingRequest, Caller, QueueArguments, QueueFlags, Resource, Routed, Topology,
+    check_queue_equivalent,
 };
 use crate::keys::OfQueue;
 use crate::slab::Slab;
@@ -144,7 +145,9 @@ impl World {
                 match step.verb {
                     "bind_exchange" => {
                         let caller = caller(ExchangeBind::default().into());
-                        topology.bind(&caller, &asked, |_| Ok(()), journal)
+                        topology
+                            .bind(&caller, &asked, |_| Ok(()), journal)
+                            .map(drop)
                     }
                     _ => {
                         let caller = caller(ExchangeUnbind::default().into());
@@ -182,7 +185,7 @@ impl World {
                     "bind" => {
                         let caller = caller(QueueBind::default().into());
                         let check = |key| lock(caller, step.word(0), key);
-                        topology.bind(&caller, &asked, check, journal)
+                        topology.bind(&caller, &asked, check, journal).map(drop)
                     }
                     _ => {
                         let caller = caller(QueueUnbind::default().into());
@@ -222,8 +225,13 @@ impl World {
             "route" => {
                 let mut found = Vec::new();
                 if let Some(exchange) = topology.exchange(step.word(0)) {
-                    let headers = step.arguments.as_table();
-                    topology.route(exchange, step.word(1), headers, &mut found);
+                    let (properties, headers) = properties(&step.arguments);
+                    let message = Routed {
+                        routing_key: step.word(1),
+                        headers: headers.as_table(),
+                        properties: Properties::from_checked_bytes(&properties),
+                    };
+                    topology.route(exchange, message, &mut found);
                 }
                 let names = found.iter().filter_map(|key| self.keys.find(*key));
                 let mut names: Vec<_> = names.cloned().collect();
@@ -280,15 +288,20 @@ impl World {
                 let parsed = Permissions::parse(step.word(1), step.word(2), step.word(3));
                 self.permissions = parsed.expect("patterns");
             }
-            "restart" => {
+            "restart" | "restart_backwards" => {
                 self.kept.append(&mut journal.records);
                 self.topology = Topology::new("/".into(), &limits(), 2);
                 self.keys = Slab::new();
                 for name in step.words {
                     self.add_queue(name, true);
                 }
-                for record in &self.kept {
-                    self.topology.restore(record);
+                let (bound, others): (Vec<_>, Vec<_>) =
+                    (self.kept.iter()).partition(|record| matches!(record, Record::Bound { .. }));
+                match step.verb {
+                    "restart" => self.kept.iter().for_each(|r| self.topology.restore(r)),
+                    // As a store may, which has bindings in another order.
+                    _ => (others.into_iter().chain(bound.into_iter().rev()))
+                        .for_each(|record| self.topology.restore(record)),
                 }
             }
             "clear" => while topology.clear_one(journal) {},
@@ -322,6 +335,24 @@ impl World {
         let said = (1..=times).map(|number| self.run(&step.replace('#', &number.to_string())));
         said.collect()
     }
+}
+
+/// The properties of a message: `message_id`, `correlation_id` and `timestamp` from fields of these names, and headers
+/// from the others.
+fn properties(fields: &TableBuf) -> (Vec<u8>, TableBuf) {
+    let mut named = BasicProperties::default();
+    let mut headers = TableBuf::new();
+    for (name, value) in fields.as_table().iter() {
+        match (name, value) {
+            ("message_id", _) => named.message_id = value.as_str(),
+            ("correlation_id", _) => named.correlation_id = value.as_str(),
+            ("timestamp", Value::Timestamp(seconds)) => named.timestamp = Some(seconds),
+            _ => headers = headers.with(name, value),
+        }
+    }
+    let mut bytes = Vec::new();
+    named.write(&mut bytes);
+    (bytes, headers)
 }
 
 /// Words `name=value`: integers, `true`, `false`, `void`, `[a,b]`, `{a:1,b:2}`, `long:5` and other
@@ -401,8 +432,15 @@ fn record_text(record: &Record) -> String {
             source,
             destination,
             routing_key,
+            order,
             ..
-        } => format!("+ {source} -> {destination:?} by '{routing_key}'"),
+        } => {
+            let order = match order {
+                0 => String::new(),
+                order => format!(" at {order}"),
+            };
+            format!("+ {source} -> {destination:?} by '{routing_key}'{order}")
+        }
         Record::Unbound {
             source,
             destination,
