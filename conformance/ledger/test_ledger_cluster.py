@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 import pika
 import pytest
-from rig.nats import NatsServer, free_ports
-from rig.router import Router, binary
+from rig.router import Router
 from rig.waiting import await_true
 
+from ledger.created import ELECTION_S, made, servers_of
 from ledger.stage import (
     Publisher,
     at_owner,
@@ -26,64 +24,6 @@ from ledger.stage import (
     take_all,
     told,
 )
-
-# An election of NATS takes 4 to 9 s, and two may follow each other.
-ELECTION_S = 60.0
-
-
-@dataclass
-class Machine:
-    """A node and a server of NATS that fail together."""
-
-    node: Router
-    server: NatsServer
-
-    def kill(self) -> None:
-        """Lose it as in a power cut."""
-        self.server.kill()
-        self.node.kill()
-
-    def start(self) -> None:
-        """Bring it back."""
-        self.server.start()
-        self.node = Router(self.node.directory, "--cbdir", ".")
-
-
-def servers_of(cluster: Path, request, names: str, *more: object) -> list[NatsServer]:
-    """Have `cluster init` write everything for nodes of these names; start its three servers."""
-    ports = free_ports(6)
-    arguments = ["init", cluster, "--vhost", "/", *more]
-    for name in names:
-        arguments += ["--node", name]
-    for port, route in zip(ports[:3], ports[3:], strict=True):
-        arguments += ["--server", f"127.0.0.1:{port}", "--route-port", route]
-    command = [str(binary()), "cluster", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-    servers = []
-    for place, port in enumerate(ports[:3], 1):
-        servers.append(NatsServer.configured(cluster / f"nats{place}", port))
-        request.addfinalizer(servers[-1].close)
-    return servers
-
-
-def made(directory: Path, request, names: str) -> list[Machine]:
-    """Start what `cluster init` writes: three servers, and a node beside each, up to three."""
-    settings = node_config([])
-    del settings["workers"][0]["amqp"]["vhosts"][0]["replicated"]
-    (directory / "nodes.json").write_text(json.dumps(settings))
-    cluster = directory / "cluster"
-    servers = servers_of(cluster, request, names, "--config", directory / "nodes.json")
-    machines = []
-    for name, server in zip(names, servers, strict=False):
-        machine = Machine(Router(cluster / name, "--cbdir", "."), server)
-        request.addfinalizer(lambda machine=machine: machine.node.kill())
-        machines.append(machine)
-    replicated = json.loads((cluster / names[0] / "config.json").read_text())
-    replicated = replicated["workers"][0]["amqp"]["vhosts"][0]["replicated"]
-    ports = [server.port for server in servers]
-    assert replicated["monitor"] == [f"http://127.0.0.1:{port + 4000}" for port in ports]
-    return machines
 
 
 def test_created_files_work(tmp_path: Path, request) -> None:

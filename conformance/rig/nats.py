@@ -95,6 +95,14 @@ class NatsServer:
         self.process = subprocess.Popen(command, cwd=where, stderr=subprocess.DEVNULL)
         await_true(f"{self.name} takes clients", self._is_open)
 
+    def reload(self) -> None:
+        """Have it read its configuration again, and wait until it uses that."""
+        assert self.process is not None
+        done = "Reloaded server configuration"
+        before = self.log.read_text().count(done)
+        self.process.send_signal(signal.SIGHUP)
+        await_true(f"{self.name} reloads", lambda: self.log.read_text().count(done) > before)
+
     def stop(self) -> None:
         """End it in good order."""
         assert self.process is not None

@@ -2,11 +2,13 @@
 
 use crosstie_fabric::Subjects;
 use crosstie_nats::escaped;
+use serde::{Deserialize, Serialize};
 
 use super::nats_server::Account;
 
 /// In the configuration's words.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(super) enum Single {
     #[default]
     Fast,
@@ -50,6 +52,22 @@ pub(super) fn vhost_account(vhost: &str) -> Account {
             "_INBOX.>".to_owned(),
         ],
         has_streams: true,
+        users: Vec::new(),
+    }
+}
+
+/// The system account, with the requests by which an operator replaces a server for good.
+pub(super) fn system_account() -> Account {
+    let asked = [
+        "$SYS.REQ.SERVER.PING.JSZ",
+        "$JS.API.SERVER.EVACUATE",
+        "$JS.API.SERVER.REMOVE",
+    ];
+    Account {
+        name: "$SYS".to_owned(),
+        publish: asked.map(str::to_owned).into(),
+        subscribe: vec!["_INBOX.>".to_owned()],
+        has_streams: false,
         users: Vec::new(),
     }
 }

@@ -13,9 +13,12 @@ use crosstie_node::process::{EXEC_CHILD, find_program};
 use serde_json::json;
 
 use super::accounts::Single;
+use super::files::Files;
 use super::init::make;
+use super::nats_server::password;
 use super::pages::Pages;
-use super::plan::{Plan, Server};
+use super::plan::{Node as Planned, Plan};
+use super::server::Server;
 use super::status::Found;
 use crate::signals::{INTERRUPTED, Signals};
 use crate::wait_for;
@@ -110,25 +113,28 @@ async fn show(nats_server: &Path) -> anyhow::Result<()> {
     let mut ports = free_ports(9)?.into_iter();
     let mut next = || ports.next().context("too few ports");
     let mut servers = Vec::new();
-    for place in 0..3 {
+    for number in 1..=3 {
         let text = format!("127.0.0.1:{}", next()?);
-        servers.push(Server::parse(place, &text, Some(next()?))?);
+        servers.push(Server::parse(number, &text, Some(next()?))?);
     }
     say!(
         "Three servers of NATS and three nodes, in {}:",
         directory.path().display()
     )?;
-    let mut plan = Plan {
+    let plan = Plan {
+        servers_named: servers.len(),
         servers,
-        nodes: Vec::new(),
+        nodes: ["node1", "node2", "node3"].map(Planned::new).into(),
+        system_keys: Vec::new(),
         realms: vec![REALM.to_owned()],
         single: Single::Fast,
         vhosts: Vec::new(),
-        tls: None,
+        authorities: Vec::new(),
+        routes_password: password()?,
+        user_password: password()?,
         config: None,
     };
-    plan.nodes = ["node1", "node2", "node3"].map(str::to_owned).into();
-    make(&plan, directory.path())?;
+    let plan = make(plan, Files::new(), directory.path())?.record.plan;
     let mut kept = Vec::new();
     for server in &plan.servers {
         let place = directory.path().join(&server.name);
@@ -140,9 +146,9 @@ async fn show(nats_server: &Path) -> anyhow::Result<()> {
         await_open(name, address, place, running).await?;
     }
     let mut nodes = Vec::new();
-    for name in &plan.nodes {
+    for node in &plan.nodes {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, next()?));
-        nodes.push(start_node(name, address, directory.path())?);
+        nodes.push(start_node(&node.name, address, directory.path())?);
     }
     for node in &mut nodes {
         let place = directory.path().join(&node.name);

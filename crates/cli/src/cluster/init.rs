@@ -1,18 +1,22 @@
 //! `crosstie cluster init`: all files for the NATS servers and the nodes of some realms.
 
-use std::fs;
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::ensure;
 use crosstie_config::{self as config, Failure, Format};
-use crosstie_node::{check_peer, check_tls};
 use serde_json::Value as Json;
 
 use super::accounts::Single;
-use super::plan::{File, Plan, Server, TlsFiles, USER};
+use super::certificates;
+use super::change::Change;
+use super::files::{Files, USER};
+use super::names::SYSTEM;
+use super::nats_server::password;
+use super::plan::{Node, Plan};
+use super::record::Record;
+use super::seeds;
+use super::server::Server;
 
 /// Create configurations for NATS servers, with an account for each realm and a key for each node, and for the nodes.
 /// Existing files are not overwritten.
@@ -73,15 +77,16 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         },
     };
     let directory = arguments.directory.clone();
-    let plan = arguments.plan(config)?;
-    let files = make(&plan, &directory)?;
+    let (plan, certificates) = arguments.plan(config)?;
+    let change = make(plan, certificates, &directory)?;
+    let plan = &change.record.plan;
     say!("In {} are:", directory.display())?;
-    for file in &files {
-        say!("    {}", file.path.display())?;
+    for path in change.paths(true) {
+        say!("    {path}")?;
     }
     let server = &plan.servers[0].name;
     say!("Start each server in its directory, as in {server}: nats-server -c nats.conf")?;
-    let first = directory.join(&plan.nodes[0]);
+    let first = directory.join(&plan.nodes[0].name);
     match plan.config {
         Some(_) => say!(
             "Start each node: crosstie start --cbdir {}\n\
@@ -95,6 +100,9 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     if plan.config.is_none() && !plan.vhosts.is_empty() {
         say!("The AMQP user '{USER}' may use the vhosts; fabric.json has the password.")?;
     }
+    if plan.has_streams() {
+        say!("Keep {SYSTEM} here, away from the machines: `crosstie cluster replace` needs it.")?;
+    }
     let config = plan.config.as_ref();
     let id = config.and_then(|config| config["controller"]["id"].as_str());
     if let (Some(id), 2..) = (id, plan.nodes.len()) {
@@ -102,7 +110,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             "warning: --config: all nodes have the name '{id}' (\"controller\": {{\"id\": …}}), which makes them indistinguishable"
         );
     }
-    if plan.tls.is_none() && !plan.servers.iter().all(Server::is_here) {
+    if !plan.has_tls() && !plan.servers.iter().all(Server::is_here) {
         complain!(
             "warning: without --certificate whatever nodes say crosses the network in the clear"
         );
@@ -111,34 +119,22 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
 }
 
 /// Writes all files, or none if one of them exists.
-pub(super) fn make(plan: &Plan, directory: &Path) -> anyhow::Result<Vec<File>> {
+pub(super) fn make(
+    mut plan: Plan,
+    certificates: Files,
+    directory: &Path,
+) -> anyhow::Result<Change> {
     plan.check()?;
-    let files = plan.files()?;
-    for file in &files {
-        let path = directory.join(&file.path);
-        if path.symlink_metadata().is_ok() {
-            bail!("{} is there already; it is not overwritten", path.display());
-        }
-    }
-    for file in &files {
-        let path = directory.join(&file.path);
-        put(&path, file).with_context(|| format!("cannot write {}", path.display()))?;
-    }
-    Ok(files)
-}
-
-fn put(path: &Path, file: &File) -> std::io::Result<()> {
-    if let Some(parent) = path.parent() {
-        fs::create_dir_all(parent)?;
-    }
-    let mode = if file.is_secret { 0o600 } else { 0o644 };
-    let mut options = fs::OpenOptions::new();
-    let mut opened = options.write(true).create_new(true).mode(mode).open(path)?;
-    opened.write_all(file.text.as_bytes())
+    let mut loose = seeds::complete(&mut plan)?;
+    loose.extend(certificates);
+    let change = Change::first(directory, Record::new(plan), loose)?;
+    change.write(directory)?;
+    Ok(change)
 }
 
 impl Arguments {
-    fn plan(self, config: Option<Json>) -> anyhow::Result<Plan> {
+    /// The plan, and the files of the servers' certificates.
+    fn plan(self, config: Option<Json>) -> anyhow::Result<(Plan, Files)> {
         let count = self.servers.len();
         let ports = &self.route_ports;
         ensure!(
@@ -147,72 +143,32 @@ impl Arguments {
         );
         let servers = self.servers.iter().enumerate();
         let servers =
-            servers.map(|(place, text)| Server::parse(place, text, ports.get(place).copied()));
+            servers.map(|(place, text)| Server::parse(place + 1, text, ports.get(place).copied()));
         let servers = servers.collect::<anyhow::Result<Vec<_>>>()?;
-        let tls = match &self.authorities {
-            None => None,
-            Some(authorities) => Some(self.tls(&servers, authorities)?),
-        };
-        Ok(Plan {
+        let (mut authorities, mut certificates) = (Vec::new(), Files::new());
+        if let Some(path) = &self.authorities {
+            certificates = certificates::files(&servers, &self.certificates, &self.keys, path)?;
+            authorities.push(certificates::authority(path)?);
+        }
+        let plan = Plan {
+            servers_named: servers.len(),
             servers,
-            nodes: self.nodes,
+            nodes: self.nodes.iter().map(|name| Node::new(name)).collect(),
+            system_keys: Vec::new(),
             realms: self.realms,
             single: self.single,
             vhosts: self.vhosts,
-            tls,
+            authorities,
+            routes_password: password()?,
+            user_password: password()?,
             config,
-        })
-    }
-
-    fn tls(&self, servers: &[Server], authorities: &Path) -> anyhow::Result<Vec<TlsFiles>> {
-        let count = self.certificates.len();
-        ensure!(
-            count == self.keys.len() && (count == 1 || count == servers.len()),
-            "--certificate and --key: expected one of each, or one of each for every --server"
-        );
-        let pairs = self.certificates.iter().zip(&self.keys);
-        for ((certificate, key), server) in pairs.clone().cycle().zip(servers) {
-            check((certificate, key), authorities, server)?;
-        }
-        pairs
-            .map(|(certificate, key)| {
-                Ok(TlsFiles {
-                    certificate: text(certificate)?,
-                    key: text(key)?,
-                    authorities: text(authorities)?,
-                })
-            })
-            .collect()
+        };
+        Ok((plan, certificates))
     }
 }
 
-/// Checks that the files work for a server, and among servers: otherwise only a log would show the fault.
-fn check(
-    (certificate, key): (&Path, &Path),
-    authorities: &Path,
-    server: &Server,
-) -> anyhow::Result<()> {
-    let named = |path: &Path| {
-        let path = path.to_str().context("expected a path in UTF-8");
-        path.map(str::to_owned)
-    };
-    let files = config::Tls {
-        key: named(key)?,
-        certificate: named(certificate)?,
-        chain_certificates: Vec::new(),
-        client_authorities: vec![named(authorities)?],
-        is_certificate_optional: false,
-    };
-    check_tls(&files, Path::new(""))?;
-    check_peer(certificate, authorities, &server.host)
-        .with_context(|| format!("--server {}:{}", server.host, server.port))
-}
-
-fn text(path: &Path) -> anyhow::Result<String> {
-    fs::read_to_string(path).with_context(|| path.display().to_string())
-}
-
-fn read_config(path: &Path) -> anyhow::Result<Result<Json, Failure>> {
+/// A configuration of nodes, or the problems in it.
+pub(super) fn read_config(path: &Path) -> anyhow::Result<Result<Json, Failure>> {
     let (source, format) = match config::read_source(path) {
         Ok(read) => read,
         Err(failure) => return Ok(Err(failure)),

@@ -1,13 +1,25 @@
 //! `crosstie cluster`: several nodes of the same realms.
 
 mod accounts;
+mod add;
+mod certificates;
+mod change;
 mod demo;
+mod directory;
+mod files;
 mod init;
+mod joining;
+mod lines;
 mod merge;
+mod names;
 mod nats_server;
 mod pages;
 mod plan;
+mod record;
+mod seeds;
+mod server;
 mod status;
+mod steps;
 
 use std::process::ExitCode;
 
@@ -16,6 +28,7 @@ use clap::Subcommand;
 #[derive(Subcommand)]
 pub(crate) enum Cluster {
     Init(Box<init::Arguments>),
+    Add(add::Arguments),
     Status(status::Arguments),
     Demo(demo::Arguments),
 }
@@ -23,6 +36,7 @@ pub(crate) enum Cluster {
 pub(crate) fn run(command: Cluster) -> anyhow::Result<ExitCode> {
     match command {
         Cluster::Init(arguments) => init::run(*arguments),
+        Cluster::Add(arguments) => add::run(&arguments),
         Cluster::Status(arguments) => status::run(&arguments),
         Cluster::Demo(arguments) => demo::run(&arguments),
     }

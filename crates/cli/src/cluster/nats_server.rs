@@ -24,9 +24,10 @@ pub(super) struct Account {
     pub(super) users: Vec<User>,
 }
 
-/// A node in it.
+/// A key of a node in it.
 pub(super) struct User {
-    pub(super) node: String,
+    /// The comment above it.
+    pub(super) whose: String,
     pub(super) nkey: String,
 }
 
@@ -100,10 +101,10 @@ pub(super) fn text(name: &str, listens: &Listens<'_>, cluster: &Cluster<'_>) -> 
         }
         text += "    users: [\n";
         let (publish, subscribe) = (listed(&account.publish), listed(&account.subscribe));
-        for User { node, nkey } in &account.users {
+        for User { whose, nkey } in &account.users {
             let _ = writeln!(
                 text,
-                "      # {node}\n      {{ nkey: {nkey}, permissions: {{ publish: {publish}, subscribe: {subscribe} }} }}"
+                "      # {whose}\n      {{ nkey: {nkey}, permissions: {{ publish: {publish}, subscribe: {subscribe} }} }}"
             );
         }
         text += "    ]\n  }\n";
