@@ -14,8 +14,20 @@ impl Ledger {
             return false;
         }
         self.role = Role::Releasing;
+        self.history.released = Some(release.clone());
         self.append(Kind::Released, &release.encode(), None);
         self.proceed(now);
         true
+    }
+
+    /// A ledger that follows the same log, after [`crate::Effect::Released`]: the former owner stands by without reading
+    /// again what it has written. `None` if the node has not released the vhost.
+    pub fn into_follower(self) -> Option<Self> {
+        let is_last_written = self.acknowledged == self.history.end.sequence;
+        let has_released = self.role == Role::Deposed && self.history.released.is_some();
+        (has_released && is_last_written).then(|| Self {
+            history: self.history,
+            ..Self::new(self.config)
+        })
     }
 }

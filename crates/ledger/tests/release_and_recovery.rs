@@ -182,6 +182,69 @@ fn an_owner_that_releases_writes_nothing_more() {
 }
 
 #[test]
+fn a_former_owner_follows_on_as_if_it_had_read_its_own_log() {
+    let (mut owning, mut log) = filled(9, 3);
+    let gone = Record::Dequeued {
+        queue: QueueId(1),
+        place: 2,
+    };
+    submit(&mut owning, &mut log, vec![gone]);
+    let rested = Some(vec![(QueueId(1), 3)]);
+    let release = Release {
+        to: "b".into(),
+        rested,
+    };
+    for round in 0..3 {
+        assert!(owning.release(NOW, &release));
+        assert_eq!(settle(&mut owning, &mut log), [Effect::Released]);
+        let mut former = owning.into_follower().expect("it has released the vhost");
+        let reader = follow(&log).expect("a log");
+        assert_eq!(former.status(), reader.status());
+        assert_eq!(records(&former), records(&reader));
+        // Another node owns the vhost for a while, or the former owner resumes ownership at once.
+        if round == 1 {
+            let written = log.len();
+            let mut other = claimed(&mut log, "b", 1);
+            submit(&mut other, &mut log, vec![enqueued(7, 3)]);
+            assert!(other.release(NOW, &release));
+            settle(&mut other, &mut log);
+            for (sequence, entry) in &log[written..] {
+                let read = former.handle_entry(Sequence(*sequence), entry);
+                read.expect("the log goes on");
+            }
+            assert_eq!(records(&former), records(&follow(&log).expect("a log")));
+        }
+        former.claim(NOW, &owner("a"), 1);
+        assert_eq!(settle(&mut former, &mut log), [Effect::Owning]);
+        let known: Vec<_> = former.rested().collect();
+        let fresh_from = 3;
+        let queue = QueueId(1);
+        assert_eq!(known, [Record::Rested { queue, fresh_from }]);
+        submit(&mut former, &mut log, vec![enqueued(10 + round, 3)]);
+        owning = former;
+    }
+}
+
+#[test]
+fn a_deposed_owner_does_not_follow_on() {
+    let (mut first, mut log) = filled(9, 1);
+    assert!(first.release(NOW, &Release::default()));
+    let Some(Effect::Append { after, .. }) = first.next_effect() else {
+        panic!("expected an append");
+    };
+    claimed(&mut log, "b", 1);
+    first.handle_refused(NOW, after);
+    first.next_effect();
+    let (at, entry) = log.last().expect("entries");
+    let at = Sequence(*at);
+    first.handle_end(NOW, (after, at), [(at, &**entry)]);
+    assert_eq!(first.role(), Role::Deposed);
+    assert!(first.into_follower().is_none());
+    let (owning, _) = filled(9, 1);
+    assert!(owning.into_follower().is_none());
+}
+
+#[test]
 fn entries_behind_a_release_break_the_log() {
     let (mut first, mut log) = filled(9, 1);
     let fresh = log[2].1.to_vec();
