@@ -3,27 +3,37 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
+import threading
+from collections.abc import Callable
 
 import pika
 import pika.exceptions
 import pytest
+from rig.nats import NatsServer
+from rig.relay import Relay, Relayed
 from rig.router import Router
-from rig.waiting import await_true
+from rig.waiting import DEADLINE_S, await_true
 
 from ledger.stage import (
     Publisher,
+    at_owner,
     await_end,
     await_owner,
     check,
     connect,
     crosstie,
     declare,
+    leader,
     node_config,
     role,
     take_all,
     told,
 )
+
+# An election of NATS takes 4 to 9 s, and two may follow each other.
+ELECTION_S = 60.0
 
 
 def await_standing_by(*nodes: Router) -> None:
@@ -109,10 +119,15 @@ def test_a_refused_move_leaves_the_vhost(nats, start, tmp_path, request):
     await_true("it knows who does", lambda: said in refused(second, "/"))
     publisher = Publisher([first], 1)
     publisher.await_more(10)
+    # The node that does not catch up costs the clients nothing, not even their connections.
+    idle = connect(first)
     second.signal(signal.SIGSTOP)
     said = refused(first, "/", "--to", "node_b", "--timeout", 0.5)
-    assert "node node_b/worker1 has not taken it within 0.5 s: this node takes it back" in said
+    assert "node node_b/worker1 has not caught up within 0.5 s: it stays here" in said
     publisher.await_more(10)
+    assert role(first) == "owner"
+    idle.process_data_events(0)
+    assert idle.is_open
     second.signal(signal.SIGCONT)
     publisher.stop()
     await_true("one has it", lambda: {role(first), role(second)} == {"owner", "standby"})
@@ -134,6 +149,227 @@ def test_a_refused_move_leaves_the_vhost(nats, start, tmp_path, request):
     request.addfinalizer(plain.kill)
     assert "vhost '/' is not replicated" in refused(plain, "/")
     assert crosstie(plain, "backup", tmp_path / "plain.store").stderr == ""
+
+
+# The target of a move tells that the vhost is built; and an owner's last entry.
+PREPARED = re.compile(rb'"prepared":"0*[1-9a-f]')
+RELEASED = re.compile(re.escape(b"\x01\x04\x01\x00"))
+
+
+class Watched:
+    """A node's links to its servers: the first time that it says something, `act` sees it go."""
+
+    def __init__(
+        self,
+        servers: list[NatsServer],
+        words: re.Pattern[bytes],
+        act: Callable[[Relayed, bytes], None],
+    ):
+        self._words, self._act = words, act
+        self._is_armed = False
+        self.has_acted = threading.Event()
+        self.relays = [Relay((server.host, server.port), self._look) for server in servers]
+
+    @property
+    def nats(self) -> dict:
+        """Return what the node says of its servers."""
+        return {"urls": [f"nats://127.0.0.1:{relay.address[1]}" for relay in self.relays]}
+
+    def arm(self) -> None:
+        """From now on."""
+        self._is_armed = True
+
+    def hold(self) -> None:
+        """Pass nothing on."""
+        for relay in self.relays:
+            relay.hold()
+
+    def go_on(self) -> None:
+        """Pass everything on."""
+        for relay in self.relays:
+            relay.go_on()
+
+    def close(self) -> None:
+        """End all links."""
+        for relay in self.relays:
+            relay.close()
+
+    def _look(self, relayed: Relayed, octets: bytes) -> None:
+        if self._is_armed and self._words.search(octets):
+            self._is_armed = False
+            self._act(relayed, octets)
+            self.has_acted.set()
+
+
+@pytest.fixture
+def watched(request) -> Callable[..., Watched]:
+    """Make links that watch what a node says."""
+
+    def made(*how: object) -> Watched:
+        links = Watched(*how)
+        request.addfinalizer(links.close)
+        return links
+
+    return made
+
+
+def await_heard(owner: Router, node: Router) -> None:
+    """Wait until the owner knows a node that stands by."""
+    name = node.directory.name
+    await_true("it is heard", lambda: name in told(owner, "amqp", "move", "/", "--to", "x", code=1))
+
+
+@pytest.mark.parametrize("end", ["cut", signal.SIGSTOP, signal.SIGKILL])
+def test_a_vhost_returns_if_its_target_ends_in_the_middle(nats, start, watched, end):
+    """The target is caught up, and gone before it takes over: the former owner goes on."""
+    servers = nats()
+    links = watched(servers, PREPARED, lambda *_: links.hold())
+    first = start(servers, "node_a")
+    assert await_owner([first]) is first
+    declare(first)
+    second = start(servers, "node_b", nats=links.nats)
+    await_standing_by(second)
+    publisher = Publisher([first], 1)
+    publisher.await_more(10)
+    await_heard(first, second)
+    links.arm()
+    said: list[str] = []
+    moving = threading.Thread(
+        target=lambda: said.append(told(first, "amqp", "move", "/", "--to", "node_b", code=1))
+    )
+    moving.start()
+    assert links.has_acted.wait(DEADLINE_S)
+    if end != "cut":
+        second.signal(end)
+    # What the target said last is still to pass, and nothing behind it.
+    moving.join(DEADLINE_S)
+    why = "node node_b/worker1 has not taken it within 2 s: this node has taken it back"
+    assert why in said[0]
+    publisher.await_more(10)
+    assert role(first) == "owner"
+    links.go_on()
+    if end == signal.SIGSTOP:
+        second.signal(signal.SIGCONT)
+    elif end == signal.SIGKILL:
+        second = start(servers, "node_b")
+    await_standing_by(second)
+    assert moved(first, "--to", "node_b")["to"] == "node_b/worker1"
+    publisher.nodes.append(second)
+    publisher.await_more(10)
+    publisher.stop()
+    check(take_all([first, second]), [publisher])
+
+
+@pytest.mark.parametrize("is_written", [True, False])
+def test_an_owner_loses_its_server_in_the_middle_of_a_move(nats, start, watched, is_written):
+    """With its last entry, which the log has or has not: the move goes on over another server."""
+    servers = nats(3)
+
+    def cut(relayed: Relayed, octets: bytes) -> None:
+        if is_written:
+            relayed.server.sendall(octets)
+        relayed.cut()
+
+    links = watched(servers, RELEASED, cut)
+    first = start(servers, "node_a", nats=links.nats)
+    assert await_owner([first], ELECTION_S) is first
+    declare(first)
+    second = start(servers, "node_b")
+    await_standing_by(second)
+    publisher = Publisher([first, second], 1)
+    publisher.await_more(10)
+    await_heard(first, second)
+    links.arm()
+    done = crosstie(first, "amqp", "move", "/", "--to", "node_b")
+    assert links.has_acted.is_set()
+    assert done.returncode == 0, done.stderr
+    publisher.await_more(10)
+    assert await_owner([first, second]) is second
+    publisher.stop()
+    check(take_all([first, second]), [publisher])
+
+
+@pytest.mark.timeout(300)
+def test_the_leader_ends_in_the_middle_of_a_move(nats, start, watched):
+    """The log acknowledges nothing until NATS has elected another one: some node serves then."""
+    servers = nats(3)
+    links = watched(servers, PREPARED, lambda *_: leader(servers).kill())
+    nodes = [start(servers, "node_a")]
+    owner, _ = at_owner(nodes, declare, ELECTION_S)
+    nodes.append(start(servers, "node_b", nats=links.nats))
+    nodes.append(start(servers, "node_c"))
+    await_standing_by(*nodes[1:])
+    publisher = Publisher(nodes, 1)
+    publisher.await_more(10)
+    await_heard(owner, nodes[1])
+    links.arm()
+    done = crosstie(owner, "amqp", "move", "/", "--to", "node_b")
+    assert links.has_acted.is_set()
+    assert (done.returncode, "Moved" in done.stdout) in [(0, True), (1, False)], done
+    publisher.await_more(10, ELECTION_S)
+    await_owner(nodes, ELECTION_S)
+    publisher.stop()
+    check(take_all(nodes), [publisher])
+
+
+def test_a_cold_target_reads_the_log_before_the_owner_stops(nats, start, watched):
+    """So the clients' pause does not depend on what the log has."""
+    servers = nats()
+    links = watched(servers, PREPARED, lambda *_: None)
+    first = start(servers, "node_a")
+    assert await_owner([first]) is first
+    declare(first)
+    second = start(servers, "node_b", standby="cold", nats=links.nats)
+    await_standing_by(second)
+    publisher = Publisher([first, second], 1)
+    publisher.await_more(20)
+    links.arm()
+    said = moved(first, "--to", "node_b")
+    assert links.has_acted.is_set()
+    assert said["paused_ms"] <= said["ms"]
+    assert await_owner([first, second]) is second
+    publisher.await_more(10)
+    # And back.
+    await_standing_by(first)
+    moved(second, "--to", "node_a")
+    await_standing_by(second)
+    publisher.await_more(10)
+    publisher.stop()
+    check(take_all([first, second]), [publisher])
+
+
+def test_a_second_move_waits_for_nothing(nats, start):
+    """It is refused while the first one waits for its target; which an operator may stop, too."""
+    servers = nats()
+    first = start(servers, "node_a")
+    assert await_owner([first]) is first
+    declare(first)
+    second, third = start(servers, "node_b"), start(servers, "node_c")
+    await_standing_by(second, third)
+    await_heard(first, second)
+    await_heard(first, third)
+    second.signal(signal.SIGSTOP)
+    said: list[str] = []
+    waiting = threading.Thread(
+        target=lambda: said.append(told(first, "amqp", "move", "/", "--to", "node_b", code=1))
+    )
+    with servers[0].client() as client:
+        client.subscribe("A1.=2F.beat")
+        waiting.start()
+
+        def is_preparing() -> bool:
+            client.flush()
+            return any(b'"preparing":"node_b/worker1"' in payload for _, payload in client.messages)
+
+        await_true("it prepares", is_preparing)
+    refused = told(first, "amqp", "move", "/", "--to", "node_c", code=1)
+    assert "it is being moved to node node_b/worker1 already" in refused
+    # The node stops in order: the vhost does not wait for the target.
+    first.stop()
+    waiting.join(DEADLINE_S)
+    assert "the node is stopping" in said[0] or "node_b" in said[0]
+    assert await_owner([third]) is third
+    second.signal(signal.SIGCONT)
 
 
 def test_redelivered_is_exact_after_a_move_and_a_stop(nats, start):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
+from collections.abc import Callable
 
 from rig.waiting import await_true
 
@@ -34,10 +35,18 @@ class Relayed:
 
 
 class Relay:
-    """Listens on a port of its own and passes everything on to `target`."""
+    """Listens on a port of its own and passes everything on to `target`.
 
-    def __init__(self, target: tuple[str, int]) -> None:
+    `look` sees what clients send, with its connection, before that is passed on.
+    """
+
+    def __init__(
+        self,
+        target: tuple[str, int],
+        look: Callable[[Relayed, bytes], None] = lambda relayed, octets: None,
+    ) -> None:
         self.target = target
+        self._look = look
         self.connections: list[Relayed] = []
         self._passing = threading.Event()
         self._passing.set()
@@ -115,5 +124,7 @@ class Relay:
             while octets := source.recv(1 << 16):
                 self._passing.wait()
                 setattr(relayed, counted, getattr(relayed, counted) + 1)
+                if source is relayed.client:
+                    self._look(relayed, octets)
                 sink.sendall(octets)
         relayed.cut()

@@ -10,9 +10,8 @@ use std::time::Instant;
 
 use crosstie_config as model;
 use crosstie_front::seed::seed;
-use crosstie_ledger::Ledger;
 use crosstie_nats::escaped;
-use crosstie_queues::{Position, QueueId, Record, Vhost};
+use crosstie_queues::{Position, QueueId, Record, Time, Vhost};
 use crosstie_store::{Batch, Restored};
 use crosstie_transport::Workers;
 use parking_lot::Mutex;
@@ -25,7 +24,9 @@ use super::import;
 use super::limits::vhost_config;
 use super::outbox::VhostOutbox;
 use super::peer::Peer;
-use super::replicated::{self, Held, Holder, Journal, ORDERS_MAX, Order, Seen, Task, Whose};
+use super::replicated::{
+    self, Building, Held, Holder, Journal, ORDERS_MAX, Order, Seen, Task, Whose,
+};
 use super::splice::{Cluster, Splicing, WAIT_MAX, transport};
 use super::status::ReplicatedStatus;
 use super::vhost::{Clock, Keeper, SharedVhost};
@@ -222,39 +223,66 @@ impl Opening {
         done
     }
 
-    fn vhost(&self, ledger: &Ledger, journal: &Arc<Journal>) -> Option<Arc<SharedVhost>> {
-        let name = Arc::clone(&self.replicated.name);
-        let now = self.clock.time(Instant::now());
-        let config = vhost_config(&name, &self.limits);
-        let mut vhost = Vhost::new(config, seed());
-        for record in ledger.records().chain(ledger.rested()) {
-            vhost.restore(now, record);
+    fn now(&self) -> Time {
+        self.clock.time(Instant::now())
+    }
+
+    /// Drops a vhost of many messages where nobody waits for that.
+    fn discard(&self, vhost: Arc<SharedVhost>) {
+        drop(self.keeper.spawn_blocking(move || drop(vhost)));
+    }
+}
+
+/// A vhost whose log is being read.
+struct Built {
+    opening: Arc<Opening>,
+    vhost: Vhost<Arc<Peer>>,
+}
+
+impl Building for Built {
+    fn restore(&mut self, records: Vec<Record>) {
+        let now = self.opening.now();
+        for record in records {
+            self.vhost.restore(now, record);
         }
-        let mut outbox = VhostOutbox::default();
-        vhost.restored(now, &mut outbox);
-        let mut vhosts = BTreeMap::from([(Arc::clone(&name), vhost)]);
-        // Rejected definitions were reported when the broker started.
-        drop(import::define(&self.definitions, now, &mut vhosts));
-        let shared = Arc::new(SharedVhost::new(
-            Arc::clone(&name),
-            vhosts.remove(&name)?,
-            self.clock,
-            Arc::clone(&self.broker.shared),
-            self.serving.clone(),
-            Keeper::replicated(journal, self.limits.commit_bytes_max),
-        ));
-        shared.settle();
-        self.keeper.spawn(Arc::clone(&shared).keep_time());
-        Some(shared)
+    }
+
+    fn open(mut self: Box<Self>, rested: Vec<Record>, journal: &Arc<Journal>) {
+        self.restore(rested);
+        let Self { opening, mut vhost } = *self;
+        let name = Arc::clone(&opening.replicated.name);
+        opening.act(|| {
+            let now = opening.now();
+            let mut outbox = VhostOutbox::default();
+            vhost.restored(now, &mut outbox);
+            let mut vhosts = BTreeMap::from([(Arc::clone(&name), vhost)]);
+            // Rejected definitions were reported when the broker started.
+            drop(import::define(&opening.definitions, now, &mut vhosts));
+            let Some(vhost) = vhosts.remove(&name) else {
+                return;
+            };
+            let shared = Arc::new(SharedVhost::new(
+                name,
+                vhost,
+                opening.clock,
+                Arc::clone(&opening.broker.shared),
+                opening.serving.clone(),
+                Keeper::replicated(journal, opening.limits.commit_bytes_max),
+            ));
+            shared.settle();
+            opening.keeper.spawn(Arc::clone(&shared).keep_time());
+            opening.replicated.set_ownership(Ownership::Here(shared));
+        });
     }
 }
 
 impl Holder for Opening {
-    fn open(&self, ledger: &Ledger, journal: &Arc<Journal>) {
-        if let Some(vhost) = self.act(|| self.vhost(ledger, journal)) {
-            let here = Ownership::Here(vhost);
-            self.replicated.set_ownership(here);
-        }
+    fn build(self: Arc<Self>) -> Box<dyn Building> {
+        let config = vhost_config(&self.replicated.name, &self.limits);
+        Box::new(Built {
+            opening: self,
+            vhost: Vhost::new(config, seed()),
+        })
     }
 
     fn commit(&self, position: Position, waiting_bytes: usize) {
@@ -321,7 +349,9 @@ impl Holder for Opening {
             return Vec::new();
         };
         self.close(why);
-        self.act(|| vhost.rest())
+        let rested = self.act(|| vhost.rest());
+        self.discard(vhost);
+        rested
     }
 
     fn note_memory(&self, bytes: usize) {

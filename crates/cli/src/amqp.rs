@@ -43,8 +43,8 @@ enum Action {
 
 /// Move a vhost to another node. Run this on the owner.
 ///
-/// The owner stops reading from publishers, writes their messages and then a hand-over entry to the log, and closes the
-/// clients with 320. The other node takes over at once.
+/// The target catches up while the owner serves. Then the owner writes what its publishers have sent, closes its clients
+/// with 320, and the target takes over at once.
 #[derive(Args)]
 struct MoveArguments {
     /// The vhost's name.
@@ -53,7 +53,7 @@ struct MoveArguments {
     /// standby.
     #[arg(long, value_name = "NODE")]
     to: Option<String>,
-    /// Maximum time for the target to take over; then this node resumes ownership.
+    /// Maximum time for the target to catch up. Beyond it the move is refused and the vhost stays.
     #[arg(long, value_name = "SECONDS", default_value_t = 10.0)]
     timeout: f64,
 }
@@ -178,11 +178,12 @@ async fn move_vhost(realm: &ManagementRealm, asked: MoveArguments, is_json: bool
     let text = match is_json {
         true => moved.to_string(),
         false => format!(
-            "Moved vhost '{}' from {} to {} in {} ms",
+            "Moved vhost '{}' from {} to {} in {} ms; its clients were paused for {} ms",
             asked.vhost,
             word("from"),
             word("to"),
-            moved["ms"]
+            moved["ms"],
+            moved["paused_ms"]
         ),
     };
     Ok(Ok((text, ExitCode::SUCCESS)))

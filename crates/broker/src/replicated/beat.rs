@@ -30,6 +30,12 @@ pub(super) struct Beat {
     pub(super) answers: bool,
     /// The address for connections from other nodes.
     pub address: String,
+    /// The node that the owner wants to move the vhost to, and that shall catch up.
+    pub(super) preparing: Option<String>,
+    /// The epoch of the owner for whose move the node has built the vhost; 0 if it has not.
+    pub(super) prepared: u64,
+    /// The node prepares for moves; nodes of older versions do not.
+    pub(super) prepares: bool,
 }
 
 impl Beat {
@@ -49,7 +55,12 @@ impl Beat {
             "sequence": number(self.sequence),
             "address": self.address,
             "answers": self.answers,
+            "prepared": number(self.prepared),
+            "prepares": self.prepares,
         });
+        if let Some(to) = &self.preparing {
+            beat["preparing"] = to.as_str().into();
+        }
         if let Some((to, within)) = &self.handed {
             beat["handed"] = json!({"to": to, "within_ms": within.as_millis() as u64});
         }
@@ -83,8 +94,11 @@ impl Beat {
             log: number("log")?,
             sequence: number("sequence")?,
             address: word("address")?,
-            // Nodes of older versions do not send this field.
+            // Nodes of older versions do not send these fields.
             answers: json["answers"].as_bool() == Some(true),
+            preparing: word("preparing"),
+            prepared: number("prepared").unwrap_or_default(),
+            prepares: is_said("prepares"),
         })
     }
 }
@@ -115,11 +129,23 @@ mod tests {
             sequence: 7,
             answers: true,
             address: "10.0.0.1:25672".to_owned(),
+            preparing: Some("n3".to_owned()),
+            prepared: 2,
+            prepares: true,
         };
         assert_eq!(Beat::decode(&beat.encode()), Some(beat.clone()));
-        let encoded = String::from_utf8(beat.encode()).expect("it is JSON");
-        let older = Beat::decode(encoded.replace("answers", "unknown").as_bytes());
-        assert_eq!(older.map(|beat| beat.answers), Some(false));
+        let mut encoded = String::from_utf8(beat.encode()).expect("it is JSON");
+        for later in ["answers", "preparing", "prepared", "prepares"] {
+            encoded = encoded.replace(&format!("\"{later}\""), "\"unknown\"");
+        }
+        let older = Beat {
+            answers: false,
+            preparing: None,
+            prepared: 0,
+            prepares: false,
+            ..beat
+        };
+        assert_eq!(Beat::decode(encoded.as_bytes()), Some(older));
         for wrong in [
             &b""[..],
             b"{}",

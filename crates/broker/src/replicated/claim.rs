@@ -6,9 +6,9 @@ use crosstie_jetstream::{Append, Failed, Stream, Subscription};
 use crosstie_ledger::{Broken, Effect, Owner, Role as LedgerRole, Sequence};
 
 use super::driver::{Driver, Obstacle};
+use super::log;
 use super::seen::Role;
 use super::task::{Held, Whose};
-use super::{log, monitor};
 
 /// Maximum duration of a claim.
 const CLAIM_MAX: Duration = Duration::from_secs(20);
@@ -24,10 +24,9 @@ impl Driver {
         beats: &mut Subscription,
     ) -> Result<bool, Obstacle> {
         self.note(|seen| seen.role = Role::Claiming);
-        let settings = &self.task.settings;
-        let checked = monitor::check(&self.asking, &settings.monitor).await;
-        if let Some(warning) = checked.map_err(Obstacle::Alarm)? {
-            tracing::warn!("vhost '{}': {warning}", self.task.vhost);
+        // The target of a move has checked that before.
+        if !self.is_prepared() {
+            self.check_sync().await?;
         }
         let seen = self.ledger.status().epoch.max(self.others.epoch());
         self.read_all(stream).await?;

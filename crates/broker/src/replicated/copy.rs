@@ -9,32 +9,151 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
+use std::thread::{self, JoinHandle};
 
 use crosstie_nats::escaped;
 use crosstie_queues::{Position, Record};
 use crosstie_store::{Committer, Store, StoreConfig, StoreError};
+use parking_lot::Mutex;
+
+use super::journal::record_bytes;
 
 /// A term's copy.
 pub(super) struct Copy {
-    vhost: Arc<str>,
-    committer: Option<Committer>,
-    position: u64,
+    shared: Arc<Shared>,
+    /// Opens the store, and fills it with the contents from the term's beginning.
+    beginning: Option<JoinHandle<()>>,
     waiting_bytes_max: usize,
-    failed: Arc<AtomicBool>,
+}
+
+struct Shared {
+    vhost: Arc<str>,
+    state: Mutex<State>,
+    has_failed: AtomicBool,
+}
+
+enum State {
+    /// Until the store is open: the records of the term so far, and their approximate size.
+    Beginning {
+        waiting: Vec<Vec<Record>>,
+        bytes: usize,
+    },
+    Running {
+        committer: Committer,
+        position: u64,
+    },
+    Over,
 }
 
 /// Number of records per submission when a copy begins.
 const RECORDS_MAX: usize = 10_000;
 
 impl Copy {
-    /// Begins a copy with the vhost's contents.
+    /// Begins a copy with the vhost's contents, on a thread of its own: the term does not wait for that.
     pub(super) fn begin(
         directory: &Path,
         (vhost, epoch): (&Arc<str>, u64),
-        records: impl Iterator<Item = Record>,
+        records: Vec<Record>,
         waiting_bytes_max: usize,
-    ) -> Result<Self, String> {
+    ) -> Self {
+        let shared = Arc::new(Shared {
+            vhost: Arc::clone(vhost),
+            state: Mutex::new(State::Beginning {
+                waiting: Vec::new(),
+                bytes: 0,
+            }),
+            has_failed: AtomicBool::new(false),
+        });
+        let (of_thread, directory) = (Arc::clone(&shared), directory.to_owned());
+        let begin = move || {
+            if let Err(why) = of_thread.begin(&directory, epoch, records) {
+                let name = &of_thread.vhost;
+                tracing::error!("vhost '{name}': this node keeps no copy of it: {why}");
+                *of_thread.state.lock() = State::Over;
+            }
+        };
+        let beginning = thread::Builder::new().name("copy".to_owned()).spawn(begin);
+        if let Err(e) = &beginning {
+            tracing::error!("vhost '{vhost}': this node keeps no copy of it: {e}");
+            *shared.state.lock() = State::Over;
+        }
+        Self {
+            shared,
+            beginning: beginning.ok(),
+            waiting_bytes_max,
+        }
+    }
+
+    /// Adds records. Returns false if the copy has just been abandoned because its disk is too slow.
+    pub(super) fn submit(&self, records: Vec<Record>) -> bool {
+        let mut state = self.shared.state.lock();
+        let waits = match &mut *state {
+            State::Over => return true,
+            State::Beginning { waiting, bytes } => {
+                *bytes += records.iter().map(record_bytes).sum::<usize>();
+                waiting.push(records);
+                *bytes
+            }
+            State::Running {
+                committer,
+                position,
+            } => {
+                *position += 1;
+                committer.submit(&self.shared.vhost, records, Position(*position))
+            }
+        };
+        if waits <= self.waiting_bytes_max {
+            return true;
+        }
+        let rest = std::mem::replace(&mut *state, State::Over);
+        drop(state);
+        end(rest);
+        false
+    }
+
+    /// Whether the copy cannot be written, or was abandoned.
+    pub(super) fn is_failing(&self) -> bool {
+        let is_over = matches!(*self.shared.state.lock(), State::Over);
+        is_over || self.shared.has_failed.load(Ordering::Relaxed)
+    }
+
+    /// Writes the remaining records.
+    pub(super) fn finish(mut self) {
+        if let Some(beginning) = self.beginning.take() {
+            // A thread that panicked has logged that.
+            let _ = beginning.join();
+        }
+        drop(std::mem::replace(
+            &mut *self.shared.state.lock(),
+            State::Over,
+        ));
+    }
+}
+
+impl Drop for Copy {
+    fn drop(&mut self) {
+        let Some(beginning) = self.beginning.take() else {
+            return;
+        };
+        // The remaining records are written first, on a thread of their own.
+        let shared = Arc::clone(&self.shared);
+        let ending = thread::Builder::new().name("copy".to_owned());
+        let _ = ending.spawn(move || {
+            let _ = beginning.join();
+            let rest = std::mem::replace(&mut *shared.state.lock(), State::Over);
+            drop(rest);
+        });
+    }
+}
+
+impl Shared {
+    fn begin(
+        self: &Arc<Self>,
+        directory: &Path,
+        epoch: u64,
+        records: Vec<Record>,
+    ) -> Result<(), String> {
+        let vhost = &self.vhost;
         let path = file(directory, vhost, epoch);
         fs::create_dir_all(directory).map_err(|e| format!("{}: {e}", directory.display()))?;
         remove(&path).map_err(|e| format!("{}: {e}", path.display()))?;
@@ -43,85 +162,49 @@ impl Copy {
             bytes_max: None,
         });
         let (store, _) = store.map_err(|e| e.to_string())?;
-        let failed = Arc::new(AtomicBool::new(false));
-        let mut copy = Self {
-            vhost: Arc::clone(vhost),
-            committer: None,
-            position: 0,
-            waiting_bytes_max,
-            failed: Arc::clone(&failed),
-        };
-        let mut parts = Vec::new();
-        let mut part = Vec::new();
-        for record in records {
-            part.push(record);
-            if part.len() == RECORDS_MAX {
-                parts.push(std::mem::take(&mut part));
-            }
-        }
-        parts.push(part);
-        let whole = Position(parts.len() as u64);
-        let (directory, name) = (directory.to_owned(), Arc::clone(vhost));
+        let whole = records.len().div_ceil(RECORDS_MAX).max(1) as u64;
+        let (shared, directory) = (Arc::clone(self), directory.to_owned());
         let is_whole = AtomicBool::new(false);
         let on_committed = move |_: &str, position, result: Result<(), &StoreError>| match result {
             Ok(()) => {
-                failed.store(false, Ordering::Relaxed);
-                if position >= whole && !is_whole.swap(true, Ordering::Relaxed) {
-                    remove_others(&directory, &name, epoch);
+                shared.has_failed.store(false, Ordering::Relaxed);
+                if position >= Position(whole) && !is_whole.swap(true, Ordering::Relaxed) {
+                    remove_others(&directory, &shared.vhost, epoch);
                 }
             }
             Err(e) => {
-                if !failed.swap(true, Ordering::Relaxed) {
+                if !shared.has_failed.swap(true, Ordering::Relaxed) {
+                    let name = &shared.vhost;
                     tracing::error!("the copy of vhost '{name}' cannot be written: {e}");
                 }
             }
         };
         let committer = Committer::start(store, on_committed).map_err(|e| e.to_string())?;
-        for part in parts {
-            copy.position += 1;
-            committer.submit(vhost, part, Position(copy.position));
+        let mut records = records.into_iter();
+        for position in 1..=whole {
+            let part = records.by_ref().take(RECORDS_MAX).collect();
+            committer.submit(vhost, part, Position(position));
         }
-        copy.committer = Some(committer);
-        Ok(copy)
-    }
-
-    /// Adds records. Returns false if the copy has just been abandoned because its disk is too slow.
-    pub(super) fn submit(&mut self, records: Vec<Record>) -> bool {
-        let Some(committer) = &self.committer else {
-            return true;
-        };
-        self.position += 1;
-        let waiting = committer.submit(&self.vhost, records, Position(self.position));
-        if waiting <= self.waiting_bytes_max {
-            return true;
+        let mut state = self.state.lock();
+        if let State::Beginning { waiting, .. } = &mut *state {
+            let mut position = whole;
+            for records in std::mem::take(waiting) {
+                position += 1;
+                committer.submit(vhost, records, Position(position));
+            }
+            *state = State::Running {
+                committer,
+                position,
+            };
         }
-        self.end();
-        false
-    }
-
-    /// Whether the copy cannot be written, or was abandoned.
-    pub(super) fn is_failing(&self) -> bool {
-        self.committer.is_none() || self.failed.load(Ordering::Relaxed)
-    }
-
-    fn end(&mut self) {
-        if let Some(committer) = self.committer.take() {
-            // The remaining records are written first, on a thread of their own.
-            let ending = thread::Builder::new().name("copy".to_owned());
-            let _ = ending.spawn(move || drop(committer));
-        }
-    }
-
-    /// Writes the remaining records.
-    pub(super) fn finish(mut self) {
-        drop(self.committer.take());
+        Ok(())
     }
 }
 
-impl Drop for Copy {
-    fn drop(&mut self) {
-        self.end();
-    }
+/// Ends a copy that was abandoned, on a thread of its own.
+fn end(rest: State) {
+    let ending = thread::Builder::new().name("copy".to_owned());
+    let _ = ending.spawn(move || drop(rest));
 }
 
 fn file(directory: &Path, vhost: &str, epoch: u64) -> PathBuf {

@@ -13,11 +13,13 @@ use crosstie_nats::escaped;
 use crosstie_queues::Time;
 
 use super::beat::Beat;
-use super::handover::Handing;
+use super::handing::Handing;
+use super::handover::Handover;
 use super::known_log::Known;
 use super::log::Names;
 use super::orders::{Order, Orders};
 use super::peers::Others;
+use super::preparation::Preparation;
 use super::seen::{Role, Seen};
 use super::task::{Held, Task, Whose};
 use super::term::{Opened, Term};
@@ -34,8 +36,12 @@ pub(super) struct Driver {
     pub others: Others,
     /// Orders from operators.
     pub(super) orders: Orders,
-    /// A handover to another node in progress.
+    /// A move that this node, the owner, prepares or carries out.
+    pub(super) handover: Option<Handover>,
+    /// A handover to another node that has not taken over yet.
     pub(super) handing: Option<Handing>,
+    /// The preparation for a move to this node.
+    pub(super) preparation: Option<Preparation>,
     pub(super) asking: Outgoing,
     /// The last logged reason of an unanswered log.
     unanswered: Option<String>,
@@ -120,7 +126,9 @@ impl Driver {
             opening: None,
             others: Others::new(&task.node, task.incarnation),
             orders,
+            handover: None,
             handing: None,
+            preparation: None,
             unanswered: None,
             shown: None,
             shorter_since: None,
@@ -331,6 +339,7 @@ impl Driver {
     /// Drops everything read from the log.
     pub(super) fn begin_anew(&mut self) {
         self.ledger = Ledger::new(Config::default());
+        self.preparation = None;
     }
 
     /// Shows the owner, if it has changed.
@@ -387,6 +396,9 @@ impl Driver {
             sequence: self.known.sequence.max(status.sequence.0),
             answers: self.term.as_ref().is_some_and(|term| term.answers),
             address: settings.address.clone().unwrap_or_default(),
+            preparing: self.handover.as_ref().map(|move_| move_.to().to_owned()),
+            prepared: self.preparation.as_ref().map_or(0, Preparation::prepared),
+            prepares: true,
         };
         // If the connection has no room, the next heartbeat follows soon.
         let _ = stream.connection.publish(&self.names.beat, &beat.encode());

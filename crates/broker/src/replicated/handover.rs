@@ -1,129 +1,291 @@
-//! A planned handover: the owner writes its last entry, and another node takes over at once.
+//! A planned move, at the owner: the target catches up while this node serves; then this node closes its clients, writes
+//! its last entry, and the target takes over at once.
+//!
+//! No step waits: [`Driver::advance`] takes the steps that are due. So a move outlives the connection to a NATS server.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crosstie_jetstream::Stream;
 use crosstie_ledger::Release;
+use crosstie_queues::{Position, QueueId};
 
-use super::beat::HANDED_MAX;
+use super::beat::{Beat, HANDED_MAX};
 use super::driver::{Driver, Saying};
+use super::handing::Handing;
 use super::orders::{Move, Moved, Order, Reply};
 
-/// A handover that no node has confirmed yet.
-pub(super) struct Handing {
-    /// The chosen successor.
+/// A move that has begun.
+pub(super) struct Handover {
     to: String,
     is_named: bool,
-    /// The epoch of the term that ended with the handover.
-    epoch: u64,
     asked: Instant,
+    /// The deadline for the target to catch up.
     within: Duration,
-    pub(super) reply: Reply<Moved>,
+    step: Step,
+    reply: Reply<Moved>,
 }
 
-/// Timeout for records in flight; after a longer silence other nodes would suspect the owner.
+enum Step {
+    /// The target builds the vhost and reads the log along. This node serves.
+    Preparing,
+    /// Publishers are paused until the records up to that position are in the log.
+    Holding {
+        since: Instant,
+        reaches: Option<Position>,
+    },
+    /// The clients are closed. The last records are being written.
+    Resting { since: Instant, rested: Rested },
+    /// The last entry is being written.
+    Releasing { since: Instant },
+}
+
+/// For each queue the position from which on messages were never delivered.
+pub(super) type Rested = Vec<(QueueId, i64)>;
+
+/// Whether the target can take over.
+#[derive(Debug, PartialEq, Eq)]
+enum Readiness {
+    Ready,
+    NotYet,
+    /// The target does not stand by any more.
+    Gone,
+}
+
+/// Timeout for records in flight when publishers are paused. Without an answer the node goes on serving.
 const FLUSH_MAX: Duration = Duration::from_secs(2);
 
+/// Maximum time for a prepared target to write its claim. Then this node takes the vhost back.
+const TAKE_MAX: Duration = Duration::from_secs(2);
+
+/// Maximum number of entries that the target has yet to read when the owner stops serving.
+const LAG_MAX: u64 = 64;
+
+impl Handover {
+    pub(super) fn to(&self) -> &str {
+        &self.to
+    }
+
+    /// Answers the operator: the move has failed.
+    pub(super) fn refuse(self, why: &str) {
+        self.reply.answer(Err(why.to_owned()));
+    }
+}
+
+impl Readiness {
+    /// Judges by the target's last heartbeat, towards an owner of that epoch whose log has so many entries.
+    fn of(beat: Option<&Beat>, epoch: u64, sequence: u64) -> Self {
+        match beat {
+            // A target that reads a long log sends no heartbeats meanwhile.
+            None => Self::NotYet,
+            Some(beat) if !beat.is_ready => Self::Gone,
+            // An older version: it reads and builds when the vhost is handed over.
+            Some(beat) if !beat.prepares => Self::Ready,
+            Some(beat) if beat.prepared == epoch && beat.sequence + LAG_MAX >= sequence => {
+                Self::Ready
+            }
+            Some(_) => Self::NotYet,
+        }
+    }
+}
+
 impl Driver {
-    /// Obeys an operator's order as owner. Returns the reason if the term is over.
-    pub(super) async fn obey_as_owner(&mut self, stream: &Stream, order: Order) -> Option<String> {
+    /// Obeys an operator's order as owner.
+    pub(super) fn obey_as_owner(&mut self, stream: &Stream, order: Order) {
         match order {
-            Order::Move(order) => self.move_away(stream, order).await,
+            Order::Move(order) => self.begin_move(stream, order),
             Order::Recover(order) => {
                 let why = "this node owns it: its log is whole, and in use".to_owned();
                 order.reply.answer(Err(why));
-                None
             }
         }
     }
 
-    async fn move_away(&mut self, stream: &Stream, order: Move) -> Option<String> {
-        let asked = Instant::now();
+    fn begin_move(&mut self, stream: &Stream, order: Move) {
         let Move { to, within, reply } = order;
-        let own = self.task.node.as_str();
-        let is_own = |to: &str| to == own || own.split('/').next() == Some(to);
-        if to.as_deref().is_some_and(is_own) {
-            reply.answer(Err(format!("node {own} owns it already")));
-            return None;
-        }
-        let found = self.others.standing_by(to.as_deref());
-        let found = match found.map(|beat| beat.node.clone()) {
+        let found = match self.target(to.as_deref()) {
             Ok(found) => found,
-            Err(why) => {
-                reply.answer(Err(why));
-                return None;
-            }
+            Err(why) => return reply.answer(Err(why)),
         };
-        let within = within.min(HANDED_MAX);
-        if let Err(why) = self.write_last(stream, &found).await {
-            reply.answer(Err(why.to_owned()));
-            let is_over = self
-                .term
-                .as_ref()
-                .is_some_and(|term| term.journal.is_sealed());
-            return is_over.then(|| why.to_owned());
-        }
-        self.beat(stream, Saying::Leaving(Some((found.clone(), within))));
-        let epoch = self.ledger.status().epoch;
-        let why = format!("it is handed to node {found}");
-        self.handing = Some(Handing {
+        self.handover = Some(Handover {
             to: found,
             is_named: to.is_some(),
-            epoch,
-            asked,
-            within,
+            asked: Instant::now(),
+            within: within.min(HANDED_MAX),
+            step: Step::Preparing,
             reply,
         });
-        Some(why)
+        // The target begins to prepare.
+        self.beat(stream, Saying::Owning);
     }
 
-    /// Writes all submitted records, and the term's last entry. While the log accepts nothing the node remains the
-    /// owner; once a record could be lost it does not.
-    async fn write_last(&mut self, stream: &Stream, to: &str) -> Result<(), &'static str> {
-        let stalled = "its log acknowledges nothing: it stays here";
+    fn target(&self, to: Option<&str>) -> Result<String, String> {
+        if let Some(handover) = &self.handover {
+            return Err(format!("it is being moved to node {} already", handover.to));
+        }
+        let own = self.task.node.as_str();
+        let is_own = |to: &str| to == own || own.split('/').next() == Some(to);
+        if to.is_some_and(is_own) {
+            return Err(format!("node {own} owns it already"));
+        }
+        self.others.standing_by(to).map(|beat| beat.node.clone())
+    }
+
+    /// Takes the next step of a move, if it is due. Returns whether it was; an error means the end of the term.
+    pub(super) fn advance(&mut self, stream: &Stream) -> Result<bool, String> {
+        let Some(mut handover) = self.handover.take() else {
+            return Ok(false);
+        };
+        let status = self.ledger.status();
+        let next = match &mut handover.step {
+            Step::Preparing => {
+                let beat = self.others.beat_of(&handover.to);
+                match Readiness::of(beat, status.epoch, status.sequence.0) {
+                    Readiness::Ready => Some(self.begin_to_hold()),
+                    Readiness::NotYet if handover.asked.elapsed() < handover.within => None,
+                    Readiness::NotYet => {
+                        let s = handover.within.as_secs_f64();
+                        let to = &handover.to;
+                        let why =
+                            format!("node {to} has not caught up within {s} s: it stays here");
+                        handover.refuse(&why);
+                        return Ok(true);
+                    }
+                    Readiness::Gone => {
+                        let to = &handover.to;
+                        let why = format!(
+                            "node {to} does not stand by any more: its own /health says why"
+                        );
+                        handover.refuse(&why);
+                        return Ok(true);
+                    }
+                }
+            }
+            Step::Holding { since, reaches } => {
+                let since = *since;
+                if self.has_written(*reaches) {
+                    let rested = self.stop_serving(&handover.to);
+                    Some(Step::Resting { since, rested })
+                } else if since.elapsed() >= FLUSH_MAX {
+                    self.hold(false);
+                    handover.refuse("its log acknowledges nothing: it stays here");
+                    return Ok(true);
+                } else {
+                    None
+                }
+            }
+            Step::Resting { since, rested } if self.ledger.is_settled() => {
+                let since = *since;
+                let release = Release {
+                    to: handover.to.as_str().into(),
+                    rested: Some(std::mem::take(rested)),
+                };
+                let now = self.now();
+                let is_begun = self.ledger.release(now, &release);
+                is_begun.then_some(Step::Releasing { since })
+            }
+            Step::Releasing { since } if self.term.as_ref().is_some_and(|t| t.is_handed) => {
+                let since = *since;
+                return Err(self.hand(stream, handover, since));
+            }
+            Step::Resting { .. } | Step::Releasing { .. } => None,
+        };
+        let is_due = next.is_some();
+        if let Some(next) = next {
+            handover.step = next;
+            // The target reads up to here meanwhile.
+            self.handover = Some(handover);
+            self.beat(stream, Saying::Owning);
+        } else {
+            self.handover = Some(handover);
+        }
+        Ok(is_due)
+    }
+
+    /// Pauses publishers.
+    fn begin_to_hold(&mut self) -> Step {
         self.hold(true);
-        let flushed = tokio::time::timeout(FLUSH_MAX, self.flush(stream)).await;
-        if flushed.is_err() || !self.ledger.is_settled() {
-            self.hold(false);
-            return Err(stalled);
-        }
-        let Some(term) = &mut self.term else {
-            return Err("this node no longer owns it");
-        };
-        let journal = Arc::clone(&term.journal);
-        let why = format!("it is handed to node {to}");
-        let rested = self.task.holder.rest(&why);
-        journal.seal();
-        let lost = "its log has not acknowledged the handover entry: any ready node takes over";
-        self.beat(stream, Saying::Owning);
-        let flushed = tokio::time::timeout(FLUSH_MAX, self.flush(stream)).await;
-        let handed = Release {
-            to: to.into(),
-            rested: Some(rested),
-        };
-        let now = self.now();
-        if flushed.is_err() || !self.ledger.release(now, &handed) {
-            return Err(lost);
-        }
-        self.beat(stream, Saying::Owning);
-        let flushed = tokio::time::timeout(FLUSH_MAX, self.flush(stream)).await;
-        let is_handed = self.term.as_ref().is_some_and(|term| term.is_handed);
-        match flushed.is_ok() && is_handed {
-            true => Ok(()),
-            false => Err(lost),
+        self.hand_over();
+        let term = self.term.as_ref();
+        let last = term.and_then(|term| term.handed.back());
+        Step::Holding {
+            since: Instant::now(),
+            reaches: last.map(|(position, _)| *position),
         }
     }
 
-    /// Stops the vhost in order because the node stops, and writes all pending records. Any node may own it next.
+    /// Whether the records up to that position are in the log.
+    fn has_written(&self, reaches: Option<Position>) -> bool {
+        let term = self.term.as_ref();
+        let first = term.and_then(|term| term.handed.front());
+        first.is_none_or(|(position, _)| Some(*position) > reaches)
+    }
+
+    /// Closes the clients, and passes all remaining records to the ledger.
+    fn stop_serving(&mut self, to: &str) -> Rested {
+        let rested = self.task.holder.rest(&format!("it is handed to node {to}"));
+        if let Some(term) = &self.term {
+            term.journal.seal();
+        }
+        self.hand_over();
+        rested
+    }
+
+    /// The log has the last entry: announces the successor. Returns the reason for the end of the term.
+    fn hand(&mut self, stream: &Stream, handover: Handover, since: Instant) -> String {
+        let beat = self.others.beat_of(&handover.to);
+        let is_prepared = beat.is_none_or(|beat| beat.prepares);
+        let within = match is_prepared {
+            true => TAKE_MAX,
+            false => handover.within,
+        };
+        let Handover {
+            to,
+            is_named,
+            asked,
+            reply,
+            ..
+        } = handover;
+        let why = format!("it is handed to node {to}");
+        self.handing = Some(Handing {
+            to,
+            is_named,
+            epoch: self.ledger.status().epoch,
+            asked,
+            paused: since,
+            handed: Instant::now(),
+            within,
+            failed: None,
+            reply,
+        });
+        self.beat(stream, self.leaving());
+        why
+    }
+
+    /// Stops the vhost in order because the node stops, and writes all pending records. Any node may own it next, or the
+    /// target of a move that has begun.
     pub(super) async fn write_rest(&mut self, stream: &Stream) {
-        let rested = self.task.holder.rest("the node is being stopped");
+        let (to, rested) = match self.handover.take() {
+            Some(Handover {
+                to,
+                step: Step::Resting { rested, .. },
+                ..
+            }) => (to, rested),
+            // The ledger refuses another last entry.
+            Some(Handover {
+                step: Step::Releasing { .. },
+                ..
+            }) => (String::new(), Vec::new()),
+            Some(_) | None => {
+                let rested = self.task.holder.rest("the node is being stopped");
+                (String::new(), rested)
+            }
+        };
         if let Some(term) = &self.term {
             term.journal.seal();
         }
         self.flush(stream).await;
         let handed = Release {
-            to: "".into(),
+            to: to.as_str().into(),
             rested: Some(rested),
         };
         let now = self.now();
@@ -141,50 +303,5 @@ impl Driver {
             true => self.task.holder.hold(),
             false => self.task.holder.go_on(),
         }
-    }
-
-    /// Reports that another node has taken over, or resumes ownership after the deadline.
-    pub(super) fn judge_handing(&mut self) {
-        let Some(handing) = &self.handing else {
-            return;
-        };
-        let (asked, is_over) = (handing.asked, handing.asked.elapsed() >= handing.within);
-        let taker = self.others.owner();
-        let taker = taker.filter(|owner| owner.epoch > handing.epoch);
-        let taker = taker.map(|owner| owner.node.clone());
-        // The log may name the new owner before its first heartbeat.
-        let status = self.ledger.status();
-        let logged = status.owner.filter(|_| status.epoch > handing.epoch);
-        let taker = taker.or_else(|| logged.map(|owner| owner.node.to_string()));
-        if taker.is_none() && !is_over {
-            return;
-        }
-        let Some(Handing {
-            to,
-            is_named,
-            within,
-            reply,
-            ..
-        }) = self.handing.take()
-        else {
-            return;
-        };
-        let s = within.as_secs_f64();
-        reply.answer(match taker {
-            Some(taker) if taker != to && is_named => Err(format!(
-                "node {to} has not taken it: node {taker} has it now"
-            )),
-            Some(taker) => Ok(Moved {
-                from: self.task.node.clone(),
-                to: taker,
-                taken: asked.elapsed(),
-            }),
-            None => {
-                self.others.take_back();
-                Err(format!(
-                    "node {to} has not taken it within {s} s: this node takes it back"
-                ))
-            }
-        });
     }
 }

@@ -73,10 +73,6 @@ impl Journal {
         self.is_over.store(true, Ordering::Relaxed);
     }
 
-    pub(super) fn is_sealed(&self) -> bool {
-        self.is_over.load(Ordering::Relaxed)
-    }
-
     /// Accepts no more records, and drops those that wait.
     pub fn end(&self) {
         self.is_over.store(true, Ordering::Relaxed);
@@ -85,7 +81,8 @@ impl Journal {
     }
 }
 
-fn record_bytes(record: &Record) -> usize {
+/// Approximate size of a record in memory.
+pub(super) fn record_bytes(record: &Record) -> usize {
     match record {
         Record::Enqueued { message, .. } => RECORD_BYTES + message.content.memory_bytes(),
         _ => RECORD_BYTES,

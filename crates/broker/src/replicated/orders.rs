@@ -15,7 +15,7 @@ pub(crate) enum Order {
 pub(crate) struct Move {
     /// The node's name; any ready node if absent.
     pub to: Option<String>,
-    /// The deadline for that node.
+    /// The deadline for that node to catch up.
     pub within: Duration,
     pub reply: Reply<Moved>,
 }
@@ -46,6 +46,8 @@ pub struct Moved {
     pub to: String,
     /// The time from the order until the new owner reported.
     pub taken: Duration,
+    /// The part of it in which no node served: from the pause of the publishers on.
+    pub paused: Duration,
 }
 
 /// The outcome of a recovery, or its plan.

@@ -12,6 +12,7 @@ use super::copy::Copy;
 use super::driver::{Driver, Saying};
 use super::journal::Journal;
 use super::log;
+use super::preparation::{Built, PREPARING_BEAT_EVERY, Preparation};
 use super::questions::Questions;
 use super::seen::Role;
 use super::standby::BEAT_EVERY;
@@ -24,6 +25,9 @@ const STALL_BEGINS: Duration = Duration::from_secs(2);
 /// After this time the clients are closed as well: an election takes 4 to 9 s.
 const STALL_MAX: Duration = Duration::from_secs(30);
 
+/// A vhost that is opened within this time is announced afterwards: nodes that bring clients at once are let in.
+const QUICKLY_OPENED: Duration = Duration::from_millis(50);
+
 /// Minimum interval between answers to probes.
 const ANSWER_EVERY: Duration = Duration::from_millis(100);
 
@@ -31,8 +35,8 @@ const ANSWER_EVERY: Duration = Duration::from_millis(100);
 const BATCH_BYTES: usize = 1 << 20;
 
 impl Driver {
-    /// Begins a term: builds the vhost from the log and opens it. That takes time in proportion to the contents, so
-    /// that heartbeats announce the owner meanwhile.
+    /// Begins a term: builds the vhost from the log, unless that is done, and opens it. Building takes time in proportion
+    /// to the contents, so that heartbeats announce the owner meanwhile.
     pub(super) async fn begin_term(&mut self, stream: &Stream) {
         let name = Arc::clone(&self.task.vhost);
         let status = self.ledger.status();
@@ -41,7 +45,9 @@ impl Driver {
         self.others.settle();
         let ledger = std::mem::replace(&mut self.ledger, Ledger::new(Config::default()));
         let journal = Arc::new(Journal::new());
+        let preparation = self.preparation.take();
         let opening = Opening {
+            built: preparation.and_then(Preparation::into_built),
             holder: Arc::clone(&self.task.holder),
             journal: Arc::clone(&journal),
             is_kept_locally: self.task.settings.is_kept_locally,
@@ -50,15 +56,16 @@ impl Driver {
             waiting_bytes_max: self.task.waiting_bytes_max,
         };
         self.opening = Some(tokio::task::spawn_blocking(move || opening.open(ledger)));
+        let mut patience = QUICKLY_OPENED;
         let opened = loop {
-            self.say(stream, &status, Saying::Owning);
             let Some(opening) = &mut self.opening else {
                 return;
             };
             tokio::select! {
                 opened = opening => break opened,
-                () = tokio::time::sleep(BEAT_EVERY) => {}
+                () = tokio::time::sleep(patience) => self.say(stream, &status, Saying::Owning),
             }
+            patience = BEAT_EVERY;
         };
         self.opening = None;
         // The thread has panicked and logged that; no vhost is open, and another node may take over.
@@ -74,6 +81,7 @@ impl Driver {
         });
         let epoch = status.epoch;
         tracing::info!("vhost '{name}': this node owns it, epoch {epoch}");
+        self.end_handing("this node has taken it back");
     }
 
     /// Ends a vhost that was being opened when the connection ended.
@@ -91,6 +99,9 @@ impl Driver {
         let Some(mut term) = self.term.take() else {
             return;
         };
+        if let Some(handover) = self.handover.take() {
+            handover.refuse(why);
+        }
         let name = &self.task.vhost;
         tracing::warn!("vhost '{name}': this node no longer owns it: {why}");
         self.note(|seen| {
@@ -106,7 +117,12 @@ impl Driver {
         self.show_owner();
         drop(term.copy.take());
         self.known.write();
-        self.begin_anew();
+        let ledger = std::mem::replace(&mut self.ledger, Ledger::new(Config::default()));
+        // After a handover, a warm standby continues with what it has written; a cold one keeps nothing.
+        match ledger.into_follower() {
+            Some(follower) if self.task.settings.is_standby_warm => self.ledger = follower,
+            rest => drop(tokio::task::spawn_blocking(move || drop(rest))),
+        }
     }
 
     /// Serves the vhost until another node owns it, or the log fails. Returns the reason.
@@ -116,18 +132,23 @@ impl Driver {
         let subject = self.names.term(self.ledger.status().epoch);
         let mut questions = Questions::begin(&stream.connection, subject, &self.task.vhost);
         loop {
-            if let Err(why) = self.act(stream) {
+            if let Err(why) = self.act_and_advance(stream) {
                 return why;
             }
             if let Err(why) = self.judge_stall() {
                 return why;
             }
-            if told.elapsed() >= BEAT_EVERY {
+            // The target of a move reads along as closely as that.
+            let every = match &self.handover {
+                Some(_) => PREPARING_BEAT_EVERY,
+                None => BEAT_EVERY,
+            };
+            if told.elapsed() >= every {
                 told = Instant::now();
                 self.tell(stream, questions.are_heard());
             }
             let due = self.ledger.next_timeout().map(|due| self.at(due));
-            let beat_due = (told + BEAT_EVERY).into();
+            let beat_due = (told + every).into();
             let due = due.map_or(beat_due, |due| due.min(beat_due));
             let Some(term) = &mut self.term else {
                 return "it has ended".to_owned();
@@ -136,11 +157,7 @@ impl Driver {
             tokio::select! {
                 () = journal.wake.notified() => self.hand_over(),
                 Some(done) = term.done.recv() => self.finish(done),
-                Some(order) = self.orders.recv() => {
-                    if let Some(why) = self.obey_as_owner(stream, order).await {
-                        return why;
-                    }
-                }
+                Some(order) = self.orders.recv() => self.obey_as_owner(stream, order),
                 heard = beats.next() => self.handle_beat(stream, beats, heard).await,
                 is_new = questions.next() => if is_new || told.elapsed() >= ANSWER_EVERY {
                     told -= BEAT_EVERY;
@@ -149,6 +166,16 @@ impl Driver {
                     let now = self.now();
                     self.ledger.handle_timeout(now);
                 }
+            }
+        }
+    }
+
+    /// Executes the ledger's effects, and the steps of a move that are due. An error means the end of the term.
+    fn act_and_advance(&mut self, stream: &Stream) -> Result<(), String> {
+        loop {
+            self.act(stream)?;
+            if !self.advance(stream)? {
+                return Ok(());
             }
         }
     }
@@ -187,7 +214,7 @@ impl Driver {
     }
 
     /// Passes submitted records to the ledger as one batch: an append of one record costs as much as one of a thousand.
-    fn hand_over(&mut self) {
+    pub(super) fn hand_over(&mut self) {
         let now = self.now();
         let Some(term) = &mut self.term else {
             return;
@@ -368,6 +395,8 @@ impl Driver {
 
 /// The parts for opening a vhost on a separate thread.
 struct Opening {
+    /// A vhost that was built before.
+    built: Option<Built>,
     holder: Arc<dyn Holder>,
     journal: Arc<Journal>,
     is_kept_locally: bool,
@@ -378,18 +407,17 @@ struct Opening {
 
 impl Opening {
     fn open(self, ledger: Ledger) -> (Ledger, Option<Copy>) {
-        self.holder.open(&ledger, &self.journal);
-        if !self.is_kept_locally {
-            return (ledger, None);
-        }
-        let term = (&self.vhost, ledger.status().epoch);
-        let records = ledger.records();
-        let copy = Copy::begin(&self.directory, term, records, self.waiting_bytes_max);
-        let copy = copy.map_err(|why| {
-            let name = &self.vhost;
-            tracing::error!("vhost '{name}': this node keeps no copy of it: {why}");
+        let built = self.built.unwrap_or_else(|| {
+            let records = ledger.records().collect();
+            Built::new(self.holder, records, self.is_kept_locally)
         });
-        (ledger, copy.ok())
+        let (vhost, records) = built.into_parts();
+        vhost.open(ledger.rested().collect(), &self.journal);
+        let copy = records.map(|records| {
+            let term = (&self.vhost, ledger.status().epoch);
+            Copy::begin(&self.directory, term, records, self.waiting_bytes_max)
+        });
+        (ledger, copy)
     }
 }
 
@@ -400,7 +428,7 @@ fn hand(
     now: Time,
     (records, bytes, position): (Vec<Record>, usize, Position),
 ) {
-    if let Some(copy) = &mut term.copy
+    if let Some(copy) = &term.copy
         && !copy.submit(records.clone())
     {
         tracing::error!("abandoned the local copy of a vhost: its disk is too slow");

@@ -191,6 +191,18 @@ impl Others {
         self.handed = Some((Handed::This, Instant::now()));
     }
 
+    /// The owner's epoch, if the owner wants to move the vhost to this node.
+    pub(super) fn wanted(&self) -> Option<u64> {
+        let owner = self.owner()?;
+        let is_this = owner.preparing.as_ref() == Some(&self.node);
+        is_this.then_some(owner.epoch)
+    }
+
+    /// The last heartbeat of a node, if it has been heard recently.
+    pub(super) fn beat_of(&self, node: &str) -> Option<&Beat> {
+        self.there().find(|beat| beat.node == node)
+    }
+
     pub(super) fn has_owner(&self) -> bool {
         self.owner().is_some()
     }
@@ -344,6 +356,9 @@ mod tests {
             sequence: 0,
             answers: false,
             address: String::new(),
+            preparing: None,
+            prepared: 0,
+            prepares: true,
         }
     }
 
@@ -432,6 +447,27 @@ mod tests {
         others.attached();
         assert_eq!(others.knowing().map(|beat| beat.log), Some(7));
         assert_eq!(others.logs().collect::<Vec<_>>(), [7]);
+    }
+
+    #[test]
+    fn only_the_target_of_a_move_prepares_and_only_while_the_owner_wants_it() {
+        let mut others = Others::new("own", 0);
+        let wants = |to: Option<&str>, is_leaving: bool| Beat {
+            is_owner: true,
+            is_leaving,
+            epoch: 3,
+            preparing: to.map(str::to_owned),
+            ..beat("a")
+        };
+        for (heard, expected) in [
+            (wants(None, false), None),
+            (wants(Some("b"), false), None),
+            (wants(Some("own"), false), Some(3)),
+            (wants(Some("own"), true), None),
+        ] {
+            others.hear(heard, 0);
+            assert_eq!(others.wanted(), expected);
+        }
     }
 
     #[test]

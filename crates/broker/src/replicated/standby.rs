@@ -9,9 +9,10 @@ use crosstie_jetstream::answer::StreamInfo;
 use crosstie_jetstream::{Failed, Stream, Subscription};
 use crosstie_ledger::{Broken, News, Sequence};
 
-use super::driver::{Driver, Obstacle, Saying};
+use super::driver::{Driver, Obstacle};
 use super::log;
 use super::peers::SILENCE_MAX;
+use super::preparation::{PREPARING_BEAT_EVERY, built};
 use super::task::Whose;
 
 /// Wait of the last owner after a restart, and of a node that would create a log, for another owner.
@@ -49,28 +50,24 @@ impl Driver {
         let mut told = Instant::now() - BEAT_EVERY;
         let mut question = None;
         loop {
-            if is_warm {
-                if let Some(owner) = self.others.owner() {
-                    // The owner's current sequence: another node may have reported a higher one.
-                    reads_to = owner.sequence;
-                    let (read, log) = (self.ledger.status().log, owner.log);
-                    // The log was replaced meanwhile, and is read from its beginning.
-                    if read != 0 && log != 0 && read != log {
-                        self.begin_anew();
-                        reads_to = self.examine(stream, beats).await?.last;
-                    }
-                }
-                self.read_to(stream, reads_to).await?;
+            // A cold standby reads the log when the owner wants to move the vhost to this node.
+            if is_warm || self.preparation.is_some() {
+                reads_to = self.read_along(stream, beats, reads_to).await?;
             }
             // Reading may have taken longer than an owner may be silent.
             self.hear_waiting(beats);
-            if told.elapsed() >= BEAT_EVERY {
+            self.prepare(stream, beats).await?;
+            let every = match &self.preparation {
+                Some(_) => PREPARING_BEAT_EVERY,
+                None => BEAT_EVERY,
+            };
+            if told.elapsed() >= every {
                 told = Instant::now();
-                self.beat(stream, Saying::StandingBy);
+                self.beat(stream, self.leaving());
             }
             if self.is_to_claim() {
                 self.tell_ended();
-                if !is_warm {
+                if !is_warm && self.preparation.is_none() {
                     self.examine(stream, beats).await?;
                 }
                 return Ok(());
@@ -92,6 +89,10 @@ impl Driver {
                         reads_to = self.examine(stream, beats).await?.last;
                     }
                 }
+                built = built(&mut self.preparation) => {
+                    self.handle_built(built);
+                    told = Instant::now() - BEAT_EVERY;
+                }
                 () = tokio::time::sleep(TICK) => {}
                 is_nobody = is_nobody(&mut question) => {
                     question = None;
@@ -101,6 +102,27 @@ impl Driver {
                 }
             }
         }
+    }
+
+    /// Reads the log to the end that the owner announces; without an owner to `reads_to`. Returns where it has read to.
+    async fn read_along(
+        &mut self,
+        stream: &Stream,
+        beats: &mut Subscription,
+        mut reads_to: u64,
+    ) -> Result<u64, Obstacle> {
+        if let Some(owner) = self.others.owner() {
+            // The owner's current sequence: another node may have reported a higher one.
+            reads_to = owner.sequence;
+            let (read, log) = (self.ledger.status().log, owner.log);
+            // The log was replaced meanwhile, and is read from its beginning.
+            if read != 0 && log != 0 && read != log {
+                self.begin_anew();
+                reads_to = self.examine(stream, beats).await?.last;
+            }
+        }
+        self.read_to(stream, reads_to).await?;
+        Ok(reads_to)
     }
 
     /// Probes the owner that the log names, which answers at once if it exists.
@@ -123,7 +145,7 @@ impl Driver {
     fn is_to_claim(&self) -> bool {
         let others = &self.others;
         // The successor in a handover gets its time.
-        if self.handing.is_some() || others.is_held_for_another() {
+        if self.is_handing() || others.is_held_for_another() {
             return false;
         }
         if others.is_for_this() {
@@ -264,7 +286,13 @@ impl Driver {
                         let epoch = self.ledger.status().epoch;
                         self.others.note_taken(epoch);
                     }
-                    Ok(_) => {}
+                    Ok(News::Records(records)) => {
+                        if let Some(preparation) = &mut self.preparation {
+                            preparation.restore(records);
+                        }
+                    }
+                    Ok(News::Recovered) => self.preparation = None,
+                    Ok(News::Nothing) => {}
                     // The log was trimmed meanwhile, and is read from its beginning.
                     Err(Broken::Missing) if self.ledger.status().sequence.0 > 0 => {
                         self.begin_anew();

@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crosstie_config as model;
-use crosstie_ledger::Ledger;
-use crosstie_queues::{Position, QueueId};
+use crosstie_queues::{Position, QueueId, Record};
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, watch};
 
@@ -42,8 +41,8 @@ pub(crate) struct Task {
 
 /// Holds the vhost itself, and its clients.
 pub(crate) trait Holder: Send + Sync {
-    /// The node owns the vhost: builds it from the log and opens it.
-    fn open(&self, ledger: &Ledger, journal: &Arc<Journal>);
+    /// Begins to build the vhost, which nobody sees before it is opened.
+    fn build(self: Arc<Self>) -> Box<dyn Building>;
 
     /// The log has acknowledged everything up to `position`; that many bytes still wait.
     fn commit(&self, position: Position, waiting_bytes: usize);
@@ -72,6 +71,15 @@ pub(crate) trait Holder: Send + Sync {
 
     /// Shows the owner.
     fn show(&self, whose: &Whose);
+}
+
+/// A vhost that is being built from its log's records.
+pub(crate) trait Building: Send {
+    /// Restores records, in the log's order.
+    fn restore(&mut self, records: Vec<Record>);
+
+    /// The node owns the vhost: restores the last records and opens it.
+    fn open(self: Box<Self>, rested: Vec<Record>, journal: &Arc<Journal>);
 }
 
 /// The contents of a vhost in a worker's store, from before it was replicated.

@@ -48,8 +48,13 @@ pub(super) fn means(from: &str, store: Option<String>) -> Result<Means, Refusal>
 }
 
 pub(super) fn about_moved(vhost: &str, moved: &Moved) -> Json {
-    let ms = moved.taken.as_millis() as u64;
-    json!({"vhost": vhost, "from": moved.from, "to": moved.to, "ms": ms})
+    json!({
+        "vhost": vhost,
+        "from": moved.from,
+        "to": moved.to,
+        "ms": moved.taken.as_millis() as u64,
+        "paused_ms": moved.paused.as_millis() as u64,
+    })
 }
 
 pub(super) fn about(vhost: &ReplicatedStatus) -> Json {
