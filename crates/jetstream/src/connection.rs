@@ -22,6 +22,9 @@ pub struct Connection {
     held: Arc<Held>,
 }
 
+/// Silence of a server after which it is pinged, at most.
+pub(crate) const PING_AFTER: Duration = Duration::from_millis(400);
+
 /// The status of a request without subscribers.
 const NO_RESPONDERS: u16 = 503;
 
@@ -37,6 +40,7 @@ impl Connection {
             wake: Notify::new(),
             denied: Mutex::default(),
             tidings: AtomicU64::new(0),
+            heard: Mutex::new(Instant::now()),
             end: watch::Sender::new(None),
         });
         Self {
@@ -141,6 +145,11 @@ impl Connection {
     /// briefly have wrong views of each other.
     pub fn tidings(&self) -> u64 {
         self.shared().tidings.load(Ordering::Relaxed)
+    }
+
+    /// The time since the server's last bytes. A silent server is pinged; see [`PING_AFTER`].
+    pub fn silence(&self) -> Duration {
+        self.shared().heard.lock().elapsed()
     }
 
     pub fn has_ended(&self) -> bool {

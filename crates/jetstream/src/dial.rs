@@ -1,6 +1,7 @@
 //! From a server's address to a connection: TCP, INFO, TLS if required, CONNECT and its answer.
 
 use std::io;
+use std::net::UdpSocket;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,8 +33,18 @@ pub struct Speaking {
     pub silence_max: Duration,
 }
 
-/// Timeout for connecting and the login.
+/// Timeout for the login, behind that of the connection.
 const DIAL_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Timeout for TCP. A machine that has lost its power or its link answers nothing.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Timeout for INFO, which servers send at once. The system of a stopped server accepts connections.
+const GREETING_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Time without an acknowledgement of sent bytes after which the system ends a connection. The other machine's system
+/// acknowledges them however busy or stopped its server is: such a server is given [`Speaking::silence_max`].
+const UNACKNOWLEDGED_MAX: Duration = Duration::from_millis(1500);
 
 impl Speaking {
     /// Reads the named files, as [`LoginFiles::read`] does.
@@ -61,12 +72,43 @@ impl Connection {
     }
 }
 
+impl Server {
+    /// Whether it runs on this machine: its address is one of this machine's. `false` also if that is unknown.
+    pub async fn is_here(&self) -> bool {
+        let found = tokio::net::lookup_host((self.host.as_str(), self.port));
+        let Ok(Ok(found)) = tokio::time::timeout(CONNECT_TIMEOUT, found).await else {
+            return false;
+        };
+        // The system chooses the source of packets to that address; none is sent.
+        found.into_iter().any(|address| {
+            let any = match address.is_ipv4() {
+                true => "0.0.0.0:0",
+                false => "[::]:0",
+            };
+            let socket = UdpSocket::bind(any);
+            let source = socket.and_then(|socket| {
+                socket.connect(address)?;
+                socket.local_addr()
+            });
+            source.is_ok_and(|source| source.ip() == address.ip())
+        })
+    }
+}
+
+async fn connected(server: &Server) -> io::Result<TcpStream> {
+    let connecting = TcpStream::connect((server.host.as_str(), server.port));
+    let tcp = tokio::time::timeout(CONNECT_TIMEOUT, connecting).await;
+    let tcp = tcp.map_err(|_| io::Error::other("no answer in 1 s"))??;
+    tcp.set_nodelay(true)?;
+    socket2::SockRef::from(&tcp).set_tcp_user_timeout(Some(UNACKNOWLEDGED_MAX))?;
+    Ok(tcp)
+}
+
 async fn dial(server: &Server, speaking: &Speaking) -> Result<Connection, String> {
     let said = |e: io::Error| e.to_string();
-    let tcp = TcpStream::connect((server.host.as_str(), server.port)).await;
-    let mut tcp = tcp.map_err(said)?;
-    tcp.set_nodelay(true).map_err(said)?;
-    let greeting = Greeting::read(&mut tcp).await.map_err(said)?;
+    let mut tcp = connected(server).await.map_err(said)?;
+    let greeting = tokio::time::timeout(GREETING_TIMEOUT, Greeting::read(&mut tcp)).await;
+    let greeting = greeting.map_err(|_| "no INFO in 2 s")?.map_err(said)?;
     let login = speaking.login.now();
     let connect = greeting.connect(login.credentials.as_ref(), true)?;
     let mut stream: Box<dyn Wire> = match server.is_tls || greeting.is_tls_required {

@@ -6,12 +6,12 @@ use std::time::Duration;
 use std::{io, mem};
 
 use crosstie_nats::{Decoded, Denial, Limits, Operation, decode, encode};
-use parking_lot::Mutex;
 use tokio::io::{
     AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadHalf, WriteHalf,
 };
 use tokio::time::Instant;
 
+use crate::connection::PING_AFTER;
 use crate::greeting::LINE_BYTES_MAX;
 use crate::message::Message;
 use crate::shared::{INBOX, Shared};
@@ -61,11 +61,10 @@ pub(crate) async fn run(
     silence_max: Duration,
 ) -> String {
     let (reader, writer) = tokio::io::split(stream);
-    let heard = Mutex::new(Instant::now());
     tokio::select! {
-        why = read(reader, input, shared, &heard) => why,
+        why = read(reader, input, shared) => why,
         why = write(writer, shared) => why,
-        why = listen(shared, &heard, silence_max) => why,
+        why = listen(shared, silence_max) => why,
     }
 }
 
@@ -76,12 +75,7 @@ fn limits(shared: &Shared) -> Limits {
     }
 }
 
-async fn read(
-    mut reader: ReadHalf<Box<dyn Wire>>,
-    mut input: Vec<u8>,
-    shared: &Shared,
-    heard: &Mutex<Instant>,
-) -> String {
+async fn read(mut reader: ReadHalf<Box<dyn Wire>>, mut input: Vec<u8>, shared: &Shared) -> String {
     let limits = limits(shared);
     let mut error = None;
     loop {
@@ -107,7 +101,7 @@ async fn read(
         input.reserve(wanted.saturating_sub(input.len()).max(READ_BYTES));
         match reader.read_buf(&mut input).await {
             Ok(0) => return error.unwrap_or_else(|| "closed by the server".to_owned()),
-            Ok(_) => *heard.lock() = Instant::now(),
+            Ok(_) => *shared.heard.lock() = Instant::now(),
             Err(e) => return error.unwrap_or_else(|| said(&e)),
         }
     }
@@ -198,14 +192,15 @@ async fn write(mut writer: WriteHalf<Box<dyn Wire>>, shared: &Shared) -> String 
 }
 
 /// Pings a silent server, and gives it up if it stays silent.
-async fn listen(shared: &Shared, heard: &Mutex<Instant>, silence_max: Duration) -> String {
+async fn listen(shared: &Shared, silence_max: Duration) -> String {
+    let ping_after = PING_AFTER.min(silence_max / 4);
     loop {
-        tokio::time::sleep(silence_max / 4).await;
-        let silence = heard.lock().elapsed();
+        tokio::time::sleep(ping_after).await;
+        let silence = shared.heard.lock().elapsed();
         if silence >= silence_max {
             return format!("it has said nothing for {} ms", silence.as_millis());
         }
-        if silence >= silence_max / 4 {
+        if silence >= ping_after {
             encode::ping(&mut shared.state.lock().out);
             shared.wake.notify_one();
         }

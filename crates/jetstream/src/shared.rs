@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crosstie_nats::encode;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc, watch};
+use tokio::time::Instant;
 
 use crate::failed::Failed;
 use crate::greeting::Greeting;
@@ -23,6 +24,8 @@ pub(crate) struct Shared {
     pub(crate) denied: Mutex<Option<String>>,
     /// Number of INFO messages about changes of the cluster.
     pub(crate) tidings: AtomicU64,
+    /// The time of the server's last bytes.
+    pub(crate) heard: Mutex<Instant>,
     /// Why it has ended.
     pub(crate) end: watch::Sender<Option<String>>,
 }

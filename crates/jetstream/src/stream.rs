@@ -193,4 +193,4 @@ impl Stream {
 const ANSWER_TIME: Duration = Duration::from_secs(5);
 
 /// Servers without a leader do not answer earlier requests once one is elected.
-const ASK_AGAIN: Duration = Duration::from_secs(1);
+const ASK_AGAIN: Duration = Duration::from_millis(250);
