@@ -118,6 +118,15 @@ impl Ledger {
         }
     }
 
+    /// Handles a new connection: requests over the former one get no answer any more, so the log's end is read now. An
+    /// append that is still on its way appears there later, and refuses its repetition.
+    pub fn handle_connected(&mut self, now: Time) {
+        if self.sent_at.is_some() || self.reading_since.is_some() {
+            self.reading_since = None;
+            self.read_end(now);
+        }
+    }
+
     /// Handles another node's statement that it owns the vhost in that epoch: if that is possible, the log decides.
     pub fn handle_rival(&mut self, now: Time, epoch: u64) {
         if epoch > self.history.end.epoch && self.role != Role::Following {

@@ -169,6 +169,23 @@ fn unacknowledged_entries_are_sent_again_if_the_log_lacks_them() {
 }
 
 #[test]
+fn the_end_is_read_at_once_over_a_new_connection_if_an_append_is_out() {
+    let (mut ledger, log) = owning();
+    ledger.handle_connected(NOW);
+    assert_eq!(effects(&mut ledger), [], "nothing is out");
+    ledger.submit(NOW, vec![enqueued(1, 3)], Position(1));
+    let sent = append(&mut ledger);
+    let after = Sequence(log.len() as u64);
+    // The first read may have been lost with its connection, too.
+    for _ in 0..2 {
+        ledger.handle_connected(NOW);
+        assert_eq!(effects(&mut ledger), [Effect::Read { after }]);
+    }
+    ledger.handle_end(NOW, (after, after), []);
+    assert_eq!(append(&mut ledger), sent);
+}
+
+#[test]
 fn a_deposed_owner_writes_and_confirms_nothing_more() {
     let (mut ledger, mut log) = owning();
     let (mut next, _) = follow(&log).expect("a log");
