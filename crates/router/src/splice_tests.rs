@@ -118,7 +118,11 @@ impl Node {
     }
 
     fn is_told(&self, address: &str) {
-        let (node, address) = ("owner".into(), address.into());
+        self.is_told_of("owner", address);
+    }
+
+    fn is_told_of(&self, node: &str, address: &str) {
+        let (node, address) = (node.into(), address.into());
         let whose = Whose::Elsewhere { node, address };
         self.replicated.set_ownership(Ownership::NotHere(whose));
     }
@@ -280,6 +284,18 @@ fn clients_are_told_when_their_node_or_its_owner_ends() {
     node.write_all(&[0]).unwrap();
     drop(node);
     client.expect(&format!("{gone}'the node that has the vhost has gone'"));
+}
+
+#[test]
+fn clients_of_a_silent_owner_are_closed_when_another_node_has_taken_over() {
+    let (_owner, other) = pair();
+    let mut client = other.rig.client();
+    // The connection to the former owner stays open, as if its machine had lost its link.
+    other.is_told_of("next", "10.0.0.1:1");
+    client.expect(
+        "0 connection.close 320 CONNECTION_FORCED - broker forced connection closure with reason \
+         'another node has the vhost'",
+    );
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crosstie_transport::tls::TlsStage;
 use crosstie_transport::{
@@ -16,6 +17,8 @@ use tokio::net::TcpStream;
 
 use super::greeting::{ACCOUNT_BYTES_MAX, Account, CHALLENGE, MAGIC, Refusal};
 use super::key::{Claim, Key, LENGTH, random};
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Why the owner did not accept the client.
 #[derive(Debug)]
@@ -47,7 +50,9 @@ async fn connect(
     tls: Option<&Arc<ClientConfig>>,
     limits: &Arc<ConnectionLimits>,
 ) -> io::Result<(Arc<Connection>, ConnectionStream)> {
-    let stream = TcpStream::connect(address).await?;
+    // A machine that has lost its power or its link answers nothing.
+    let connecting = tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await;
+    let stream = connecting.map_err(|_| io::Error::other("no answer in 1 s"))??;
     stream.set_nodelay(true)?;
     let peer = PeerAddress::Tcp(stream.peer_addr()?);
     let stage = tls.map(|config| stage(address, config)).transpose()?;

@@ -3,6 +3,7 @@
 //! Each side is read only after the other side has accepted the previous bytes. A client that does not read therefore
 //! slows its owner as a direct connection would, and no backlog forms here.
 
+use std::future::pending;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,6 +40,9 @@ const UNSENT_BYTES_MAX: usize = 2 * BUFFER_BYTES;
 
 /// Timeout for the connection to an owner and its answer.
 const DIAL_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Time for the former owner's last frames after another node has taken over.
+const FRAMES_MAX: Duration = Duration::from_secs(1);
 
 /// Pause between attempts to reach an owner.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -103,12 +107,17 @@ pub(crate) async fn serve(
         () = admitted.listening.until_stopped() => Err("shutdown".to_owned()),
     };
     match opened {
-        Ok((owner, stream)) => {
+        Ok((node, owner, stream)) => {
             let counted = Counted::begin(broker);
             report::connection_passed_on(&connection, &spliced.account.user, owner.peer());
             let stream = stream.with_unsent_bytes_max(UNSENT_BYTES_MAX);
-            let stopped = admitted.listening.until_stopped();
-            let reason = relay(&mut client, stream, &broker.splices, stopped).await;
+            let ended = async {
+                tokio::select! {
+                    () = admitted.listening.until_stopped() => "shutdown",
+                    () = taken_over(&spliced.replicated, &node) => "another node has the vhost",
+                }
+            };
+            let reason = relay(&mut client, stream, &broker.splices, ended).await;
             drop(counted);
             if let Some(reason) = reason {
                 let why = format!("broker forced connection closure with reason '{reason}'");
@@ -131,11 +140,11 @@ pub(crate) async fn serve(
     drop(admitted);
 }
 
+/// A connection to the owner, with its name.
+type Opened = (Arc<str>, Arc<Connection>, ConnectionStream);
+
 /// Returns a connection to the owner, or the reason for the client.
-async fn open(
-    spliced: &Spliced,
-    limits: &Arc<ConnectionLimits>,
-) -> Result<(Arc<Connection>, ConnectionStream), String> {
+async fn open(spliced: &Spliced, limits: &Arc<ConnectionLimits>) -> Result<Opened, String> {
     let Spliced {
         account,
         replicated,
@@ -162,7 +171,9 @@ async fn open(
                 let to = (address, &key);
                 let dialling = dial(to, tls, limits, account);
                 match tokio::time::timeout(DIAL_TIMEOUT, dialling).await {
-                    Ok(Ok(opened)) => return Ok(opened),
+                    Ok(Ok((connection, stream))) => {
+                        return Ok((Arc::clone(node), connection, stream));
+                    }
                     Ok(Err(Failed::Refused(reason))) => {
                         return Err(format!("node {node} takes no client: {reason}"));
                     }
@@ -184,13 +195,28 @@ async fn open(
     Err(why)
 }
 
+/// Waits until a node other than this one has taken over. The connection to a machine whose link is lost does not end.
+async fn taken_over(replicated: &Replicated, node: &str) {
+    let mut owner = replicated.watch();
+    let is_another = |known: &Ownership| match known {
+        Ownership::Here(_) => true,
+        Ownership::NotHere(Whose::Elsewhere { node: owner, .. }) => **owner != *node,
+        Ownership::NotHere(Whose::Nobody { .. }) => false,
+    };
+    if owner.wait_for(is_another).await.is_err() {
+        // The worker is ending.
+        pending::<()>().await;
+    }
+    tokio::time::sleep(FRAMES_MAX).await;
+}
+
 /// Relays in both directions until one ends. Returns the reason for the client, if it must be told and a frame can be
 /// inserted.
 async fn relay(
     client: &mut ConnectionStream,
     owner: ConnectionStream,
     splices: &Splices,
-    stopped: impl Future<Output = ()>,
+    ended: impl Future<Output = &'static str>,
 ) -> Option<&'static str> {
     let mut boundary = Boundary::default();
     let reason = {
@@ -205,7 +231,7 @@ async fn relay(
             // A client that closed its side reads nothing more; its owner sees the end of its own connection.
             _ = up => None,
             _ = down => Some("the node that has the vhost has gone"),
-            () = stopped => Some("shutdown"),
+            why = ended => Some(why),
         }
     };
     reason.filter(|_| boundary.is_between() && !boundary.is_over())
