@@ -2,10 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use crosstie_jetstream::{Append, Failed, Stream, Subscription};
+use crosstie_jetstream::{Append, Failed, Stream};
 use crosstie_ledger::{Broken, Effect, Owner, Role as LedgerRole, Sequence};
 
 use super::driver::{Driver, Obstacle};
+use super::heartbeats::Beats;
 use super::log;
 use super::seen::Role;
 use super::task::{Held, Whose};
@@ -21,7 +22,7 @@ impl Driver {
     pub(super) async fn claim(
         &mut self,
         stream: &Stream,
-        beats: &mut Subscription,
+        beats: &mut Beats<'_>,
     ) -> Result<bool, Obstacle> {
         self.note(|seen| seen.role = Role::Claiming);
         // The target of a move has checked that before.

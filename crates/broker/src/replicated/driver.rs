@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crosstie_front::http_client::Outgoing;
-use crosstie_jetstream::{Connection, Failed, Server, Speaking, Stream, Subscription};
+use crosstie_jetstream::{Connection, Failed, Server, Speaking, Stream};
 use crosstie_ledger::{Config, Ledger, Role as LedgerRole, Status};
 use crosstie_nats::escaped;
 use crosstie_queues::Time;
@@ -15,12 +15,14 @@ use crosstie_queues::Time;
 use super::beat::Beat;
 use super::handing::Handing;
 use super::handover::Handover;
+use super::heartbeats::Beats;
 use super::known_log::Known;
 use super::log::Names;
 use super::orders::{Order, Orders};
 use super::peers::Others;
 use super::preparation::Preparation;
 use super::seen::{Role, Seen};
+use super::spare::{Dialler, Ear, Shown, Spare, lagging};
 use super::task::{Held, Task, Whose};
 use super::term::{Opened, Term};
 
@@ -49,10 +51,11 @@ pub(super) struct Driver {
     shown: Option<Whose>,
     /// The time since which the log is shorter than known.
     pub(super) shorter_since: Option<Instant>,
-    speaking: Speaking,
-    servers: Vec<Server>,
+    pub(super) dialler: Arc<Dialler>,
     start: Instant,
     pub connection: Option<Connection>,
+    /// The second connection, for heartbeats.
+    pub(super) second: Shown,
 }
 
 /// The state that a node's heartbeat announces.
@@ -82,6 +85,9 @@ const LINK_GONE_MAX: Duration = Duration::from_secs(3);
 
 /// Pause after an obstacle.
 const OBSTACLE_WAIT: Duration = Duration::from_secs(1);
+
+/// Pause if the log does not answer, as during an election.
+const UNANSWERED_WAIT: Duration = Duration::from_millis(200);
 
 /// Maximum time for pending records when the node stops.
 const LEAVE_MAX: Duration = Duration::from_secs(5);
@@ -119,8 +125,12 @@ impl Driver {
             names: Names::of(&task.vhost),
             known: Known::read(task.directory.join(known)).map_err(named)?,
             asking: Outgoing::new(&authorities.collect::<Vec<_>>()).map_err(named)?,
-            speaking: speaking.map_err(named)?,
-            servers: servers.collect(),
+            dialler: Arc::new(Dialler {
+                servers: servers.collect(),
+                speaking: speaking.map_err(named)?,
+                beat: Names::of(&task.vhost).beat,
+            }),
+            second: Shown::default(),
             ledger: Ledger::new(Config::default()),
             term: None,
             opening: None,
@@ -149,22 +159,35 @@ impl Driver {
 
     /// Connects again and again.
     async fn keep(&mut self) {
-        let mut next = self.task.incarnation as usize;
+        if let Some(dialler) = Arc::get_mut(&mut self.dialler) {
+            dialler.order(self.task.incarnation).await;
+        }
+        let mut spare = Spare::new(&self.dialler, &self.second);
+        let mut lost = None;
         let mut is_told = false;
         loop {
-            let deadline = self.link_deadline();
-            let dialled = tokio::select! {
-                dialled = dial_any(&self.servers, &mut next, &self.speaking) => dialled,
-                () = until(deadline) => {
-                    self.end_term("the node has lost NATS");
-                    continue;
+            let attached = match spare.take() {
+                Some(ear) => Ok(ear),
+                None => {
+                    let dialler = Arc::clone(&self.dialler);
+                    let deadline = self.link_deadline();
+                    tokio::select! {
+                        dialled = dialler.dial(lost, false) => dialled,
+                        () = until(deadline) => {
+                            self.end_term("the node has lost NATS");
+                            continue;
+                        }
+                    }
                 }
             };
-            match dialled {
-                Ok(connection) => {
+            match attached {
+                Ok(first) => {
                     is_told = false;
-                    let why = self.serve(&connection).await;
-                    let (vhost, server) = (&self.task.vhost, &connection.greeting().name);
+                    lost = Some(first.server);
+                    spare.begin(&first);
+                    let server = first.connection.greeting().name.clone();
+                    let why = self.serve(first, &mut spare).await;
+                    let vhost = &self.task.vhost;
                     tracing::warn!("vhost '{vhost}': NATS server '{server}' is lost: {why}");
                 }
                 Err(why) => {
@@ -185,7 +208,13 @@ impl Driver {
     }
 
     /// Uses a connection until it ends. Returns the reason of its end.
-    async fn serve(&mut self, connection: &Connection) -> String {
+    async fn serve(&mut self, first: Ear, spare: &mut Spare) -> String {
+        let Ear {
+            connection,
+            beats,
+            since,
+            ..
+        } = first;
         self.connection = Some(connection.clone());
         let greeting = connection.greeting().clone();
         let vhost = Arc::clone(&self.task.vhost);
@@ -194,10 +223,16 @@ impl Driver {
         if let Some(term) = &mut self.term {
             term.link_lost = None;
         }
-        self.others.attached();
+        self.others.attached(since);
+        let second = Arc::clone(&self.second);
+        let beats = Beats {
+            first: beats,
+            spare,
+        };
         let why = tokio::select! {
             why = connection.ended() => why,
-            failed = self.work(connection) => failed.to_string(),
+            why = lagging(&connection, &second) => why,
+            why = self.work(&connection, beats) => why,
         };
         self.connection = None;
         self.abandon_opening().await;
@@ -214,39 +249,42 @@ impl Driver {
     }
 
     /// Stands by, claims and owns, in turn.
-    async fn work(&mut self, connection: &Connection) -> Failed {
+    async fn work(&mut self, connection: &Connection, mut beats: Beats<'_>) -> String {
         let stream = self.names.stream(connection);
-        let mut beats = match self.subscribed(connection) {
-            Ok(beats) => beats,
-            Err(failed) => return failed,
-        };
+        let beats = &mut beats;
         loop {
             if self.term.is_none() {
                 self.note(|seen| seen.role = Role::Standby);
-                let claimed = match self.stand_by(&stream, &mut beats).await {
-                    Ok(()) => self.claim(&stream, &mut beats).await,
+                let claimed = match self.stand_by(&stream, beats).await {
+                    Ok(()) => self.claim(&stream, beats).await,
                     Err(obstacle) => Err(obstacle),
                 };
+                // A node that did not write a claim keeps its place in the log.
+                let is_following = self.ledger.role() == LedgerRole::Following;
+                let keeps = is_following && self.task.settings.is_standby_warm;
                 match claimed {
                     Ok(true) => self.begin_term(&stream).await,
                     Ok(false) => {
-                        // A node that did not write a claim keeps its place in the log.
-                        let is_following = self.ledger.role() == LedgerRole::Following;
-                        if !is_following || !self.task.settings.is_standby_warm {
+                        if !keeps {
                             self.begin_anew();
                         }
+                        self.others.begin_anew();
                         self.others.expect();
                         continue;
                     }
+                    // The owner's silence so far still counts.
                     Err(obstacle) => {
-                        self.begin_anew();
-                        self.wait_for_change(&stream, &mut beats, obstacle).await;
+                        if !keeps || matches!(obstacle, Obstacle::Alarm(_)) {
+                            self.begin_anew();
+                        }
+                        self.wait_for_change(&stream, beats, obstacle).await;
                         continue;
                     }
                 }
             }
-            let why = self.own(&stream, &mut beats).await;
+            let why = self.own(&stream, beats).await;
             self.end_term(&why);
+            self.others.begin_anew();
             self.others.expect();
         }
     }
@@ -255,10 +293,14 @@ impl Driver {
     async fn wait_for_change(
         &mut self,
         stream: &Stream,
-        beats: &mut Subscription,
+        beats: &mut Beats<'_>,
         obstacle: Obstacle,
     ) {
         let vhost = Arc::clone(&self.task.vhost);
+        let wait = match obstacle {
+            Obstacle::Unanswered(_) => UNANSWERED_WAIT,
+            Obstacle::Alarm(_) => OBSTACLE_WAIT,
+        };
         let why = match obstacle {
             Obstacle::Unanswered(failed) => {
                 self.others.expect();
@@ -283,7 +325,7 @@ impl Driver {
         if !self.others.has_owner() {
             self.show(Whose::Nobody { why: why.into() });
         }
-        let until = tokio::time::Instant::now() + OBSTACLE_WAIT;
+        let until = tokio::time::Instant::now() + wait;
         self.beat(stream, Saying::Waiting);
         loop {
             self.judge_handing();
@@ -303,7 +345,7 @@ impl Driver {
     pub(super) async fn obey(
         &mut self,
         stream: &Stream,
-        beats: &mut Subscription,
+        beats: &mut Beats<'_>,
         order: Order,
     ) -> bool {
         match order {
@@ -400,8 +442,12 @@ impl Driver {
             prepared: self.preparation.as_ref().map_or(0, Preparation::prepared),
             prepares: true,
         };
-        // If the connection has no room, the next heartbeat follows soon.
-        let _ = stream.connection.publish(&self.names.beat, &beat.encode());
+        let beat = beat.encode();
+        // If a connection has no room, the next heartbeat follows soon.
+        let _ = stream.connection.publish(&self.names.beat, &beat);
+        if let Some(second) = &*self.second.lock() {
+            let _ = second.publish(&self.names.beat, &beat);
+        }
     }
 
     /// The vhost's contents in the worker's store from before it was replicated; `None` once this node knows its log.
@@ -434,23 +480,6 @@ impl Driver {
         self.end_term("the node is being stopped");
         self.known.write();
     }
-}
-
-async fn dial_any(
-    servers: &[Server],
-    next: &mut usize,
-    speaking: &Speaking,
-) -> Result<Connection, String> {
-    let mut failures = Vec::new();
-    for _ in servers {
-        let server = &servers[*next % servers.len()];
-        *next = next.wrapping_add(1);
-        match Connection::dial(server, speaking).await {
-            Ok(connection) => return Ok(connection),
-            Err(why) => failures.push(format!("{}:{}: {why}", server.host, server.port)),
-        }
-    }
-    Err(failures.join("; "))
 }
 
 async fn until(deadline: Option<Instant>) {

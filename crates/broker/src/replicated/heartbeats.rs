@@ -3,18 +3,43 @@
 use std::future::pending;
 use std::time::Instant;
 
-use crosstie_jetstream::{Connection, Failed, Message, Stream, Subscription};
+use crosstie_jetstream::{Connection, Message, Stream, Subscription};
 
 use super::beat::Beat;
 use super::driver::Driver;
 use super::peers::SILENCE_MAX;
+use super::spare::Spare;
 
-/// Maximum bytes of waiting heartbeats.
-const BEATS_BYTES_MAX: usize = 1 << 20;
+/// The heartbeats of both connections.
+pub(super) struct Beats<'s> {
+    pub(super) first: Subscription,
+    pub(super) spare: &'s mut Spare,
+}
+
+/// A heartbeat, and whether it came over the first connection. `None` at the end of that subscription.
+pub(super) struct Heard {
+    message: Option<Message>,
+    is_first: bool,
+}
+
+impl Beats<'_> {
+    pub(super) async fn next(&mut self) -> Heard {
+        let (message, is_first) = tokio::select! {
+            message = self.first.next() => (message, true),
+            message = self.spare.next() => (Some(message), false),
+        };
+        Heard { message, is_first }
+    }
+
+    fn next_waiting(&mut self) -> Option<(Message, bool)> {
+        let first = self.first.next_waiting().map(|message| (message, true));
+        first.or_else(|| self.spare.next_waiting().map(|message| (message, false)))
+    }
+}
 
 impl Driver {
     /// Listens until it is known whether the vhost has an owner.
-    pub(super) async fn listen(&mut self, stream: &Stream, beats: &mut Subscription) {
+    pub(super) async fn listen(&mut self, stream: &Stream, beats: &mut Beats<'_>) {
         let begun = Instant::now();
         self.hear_waiting(beats);
         while !self.others.has_heard_owner_since(begun) && self.others.vacancy() < SILENCE_MAX {
@@ -25,23 +50,19 @@ impl Driver {
         }
     }
 
-    pub(super) fn subscribed(&self, connection: &Connection) -> Result<Subscription, Failed> {
-        connection.subscribe(&self.names.beat, BEATS_BYTES_MAX)
-    }
-
     /// Handles a heartbeat, or subscribes again after an overflow.
     pub(super) async fn handle_beat(
         &mut self,
         stream: &Stream,
-        beats: &mut Subscription,
-        heard: Option<Message>,
+        beats: &mut Beats<'_>,
+        heard: Heard,
     ) {
-        if let Some(message) = heard {
-            return self.hear(&message.payload);
+        if let Some(message) = heard.message {
+            return self.hear(&message.payload, heard.is_first);
         }
-        match self.subscribed(&stream.connection) {
+        match self.dialler.subscribed(&stream.connection) {
             Ok(anew) => {
-                *beats = anew;
+                beats.first = anew;
                 self.others.begin_anew();
                 self.others.expect();
             }
@@ -51,18 +72,18 @@ impl Driver {
     }
 
     /// Handles heartbeats that arrived while the node was busy, so that their senders do not appear silent.
-    pub(super) fn hear_waiting(&mut self, beats: &mut Subscription) {
-        while let Some(message) = beats.next_waiting() {
-            self.hear(&message.payload);
+    pub(super) fn hear_waiting(&mut self, beats: &mut Beats<'_>) {
+        while let Some((message, is_first)) = beats.next_waiting() {
+            self.hear(&message.payload, is_first);
         }
     }
 
     /// Handles another node's heartbeat.
-    pub(super) fn hear(&mut self, payload: &[u8]) {
+    fn hear(&mut self, payload: &[u8], is_first: bool) {
         let Some(beat) = Beat::decode(payload) else {
             return;
         };
-        // After a reconnection another server may deliver what was sent over the old one.
+        // It may have been sent over the other connection, or over an earlier one.
         if self.others.is_own(&beat) {
             return;
         }
@@ -78,7 +99,7 @@ impl Driver {
             );
         }
         let tidings = self.connection.as_ref().map_or(0, Connection::tidings);
-        self.others.hear(beat, tidings);
+        self.others.hear(beat, is_first.then_some(tidings));
         if self.term.is_none() {
             self.show_owner();
         }

@@ -1,6 +1,6 @@
 //! The log as a stream: its subjects, and its end as known to its leader.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crosstie_jetstream::answer::StreamInfo;
 use crosstie_jetstream::{Connection, Failed, Stream, StreamConfig};
@@ -21,6 +21,10 @@ pub(super) struct Names {
 /// Maximum number of entries in one read.
 const ENTRIES_MAX: usize = 1024;
 const READ_BYTES: usize = 4 << 20;
+
+/// Time without an answer after which a read is repeated. NATS sends each to one server with a copy, by chance, also to
+/// one that is gone, for some seconds. Doubles with each attempt, for servers that are slow.
+const READ_MAX: Duration = Duration::from_millis(500);
 
 /// Pause, and maximum number of retries, for servers that lag behind the leader.
 const BEHIND_WAIT: Duration = Duration::from_millis(50);
@@ -90,8 +94,19 @@ pub(super) fn unfit(info: &StreamInfo, replicas: u8) -> Option<String> {
 
 /// The entries behind `after`, as many as one read returns.
 pub(super) async fn read_some(stream: &Stream, after: u64) -> Result<Vec<(u64, Vec<u8>)>, Failed> {
-    let batch = stream.read(after + 1, ENTRIES_MAX, READ_BYTES).await?;
-    Ok(batch.entries)
+    let deadline = Instant::now() + stream.time;
+    let mut time = READ_MAX;
+    loop {
+        let once = Stream {
+            time: time.min(deadline.saturating_duration_since(Instant::now())),
+            ..stream.clone()
+        };
+        match once.read(after + 1, ENTRIES_MAX, READ_BYTES).await {
+            Ok(batch) => return Ok(batch.entries),
+            Err(Failed::Silent) if Instant::now() < deadline => time *= 2,
+            Err(failed) => return Err(failed),
+        }
+    }
 }
 
 /// The end of a log.

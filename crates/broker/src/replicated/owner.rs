@@ -4,17 +4,19 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crosstie_jetstream::{Append, Stream, Subscription};
+use crosstie_jetstream::{Append, Stream};
 use crosstie_ledger::{Config, Effect, Ledger, Role as LedgerRole, Sequence};
 use crosstie_queues::{Position, Record, Time};
 
 use super::copy::Copy;
 use super::driver::{Driver, Saying};
+use super::heartbeats::Beats;
 use super::journal::Journal;
 use super::log;
 use super::preparation::{Built, PREPARING_BEAT_EVERY, Preparation};
 use super::questions::Questions;
 use super::seen::Role;
+use super::spare::is_fresh;
 use super::standby::BEAT_EVERY;
 use super::task::Holder;
 use super::term::{Done, Term};
@@ -27,6 +29,10 @@ const STALL_MAX: Duration = Duration::from_secs(30);
 
 /// A vhost that is opened within this time is announced afterwards: nodes that bring clients at once are let in.
 const QUICKLY_OPENED: Duration = Duration::from_millis(50);
+
+/// After this time clients are closed if no other node is heard either, over any server: the node is cut off, and its
+/// clients shall not wait for it.
+const ALONE_MAX: Duration = Duration::from_secs(3);
 
 /// Minimum interval between answers to probes.
 const ANSWER_EVERY: Duration = Duration::from_millis(100);
@@ -126,8 +132,10 @@ impl Driver {
     }
 
     /// Serves the vhost until another node owns it, or the log fails. Returns the reason.
-    pub(crate) async fn own(&mut self, stream: &Stream, beats: &mut Subscription) -> String {
+    pub(crate) async fn own(&mut self, stream: &Stream, beats: &mut Beats<'_>) -> String {
         self.note(|seen| seen.role = Role::Owner);
+        let now = self.now();
+        self.ledger.handle_connected(now);
         let mut told = Instant::now() - BEAT_EVERY;
         let subject = self.names.term(self.ledger.status().epoch);
         let mut questions = Questions::begin(&stream.connection, subject, &self.task.vhost);
@@ -193,9 +201,15 @@ impl Driver {
     /// Waits until all submitted records are in the log.
     pub(super) async fn flush(&mut self, stream: &Stream) {
         self.hand_over();
+        let mut told = Instant::now();
         while !self.ledger.is_settled() && self.act(stream).is_ok() {
+            if told.elapsed() >= BEAT_EVERY {
+                told = Instant::now();
+                self.beat(stream, Saying::Owning);
+            }
+            let beat_due = (told + BEAT_EVERY).into();
             let due = self.ledger.next_timeout().map(|due| self.at(due));
-            let due = due.unwrap_or_else(|| (Instant::now() + BEAT_EVERY).into());
+            let due = due.map_or(beat_due, |due| due.min(beat_due));
             let Some(term) = &mut self.term else {
                 return;
             };
@@ -353,9 +367,15 @@ impl Driver {
         }
     }
 
+    /// Whether there are other servers, and this node reaches none of them.
+    fn has_no_second(&self) -> bool {
+        self.dialler.servers.len() > 1 && !is_fresh(&self.second)
+    }
+
     /// Blocks publishers while the log acknowledges nothing, and finally gives up.
     fn judge_stall(&mut self) -> Result<(), String> {
         let is_idle = self.ledger.is_settled() && self.ledger.role() == LedgerRole::Owning;
+        let has_no_second = self.has_no_second();
         let Some(term) = &mut self.term else {
             return Ok(());
         };
@@ -365,6 +385,10 @@ impl Driver {
             return Ok(());
         }
         let stalled = term.progress.elapsed();
+        let is_alone = has_no_second && self.others.have_fallen_silent();
+        if stalled >= ALONE_MAX && is_alone {
+            return Err("it reaches neither another node nor another server".to_owned());
+        }
         if stalled >= STALL_MAX {
             let s = stalled.as_secs();
             return Err(format!("its log has acknowledged nothing for {s} s"));

@@ -9,6 +9,8 @@ use super::suspicion::Suspicion;
 /// The known state of other nodes.
 pub(super) struct Others {
     owner: Option<(Beat, Instant)>,
+    /// The time of the last heartbeat of another node.
+    met: Option<Instant>,
     /// The recent heartbeats of other nodes, by name.
     heard: BTreeMap<String, (Beat, Instant)>,
     /// The last node that reported a log. Kept after its heartbeats stop, so that the log is not taken for absent.
@@ -45,8 +47,11 @@ enum Handed {
     Another(Duration),
 }
 
-/// Other nodes consider an owner gone after this silence.
+/// Silence after which a node counts as gone.
 pub(super) const SILENCE_MAX: Duration = Duration::from_secs(3);
+
+/// Silence of an owner, over both connections, after which another node claims the vhost: the time of four heartbeats.
+pub(super) const OWNER_SILENCE_MAX: Duration = Duration::from_secs(2);
 
 /// Probes are spread by a fraction of the nodes' delays, because nodes that probe together would claim together.
 const ASK_DELAY_PART: u32 = 4;
@@ -61,6 +66,7 @@ impl Others {
     pub(crate) fn new(node: &str, incarnation: u64) -> Self {
         Self {
             owner: None,
+            met: None,
             heard: BTreeMap::new(),
             knowing: None,
             listening: Instant::now(),
@@ -78,9 +84,9 @@ impl Others {
         }
     }
 
-    /// A connection begins: silence before it is meaningless.
-    pub(super) fn attached(&mut self) {
-        self.listening = Instant::now();
+    /// A connection begins, on which owners would have been heard since then: silence before that is meaningless.
+    pub(super) fn attached(&mut self, since: Instant) {
+        self.listening = since;
         self.suspicion = Suspicion::default();
         self.expect();
     }
@@ -96,10 +102,12 @@ impl Others {
         self.suspicion.begin_anew();
     }
 
-    /// Handles another node's heartbeat; `tidings` counts the server's announced cluster changes.
-    pub(super) fn hear(&mut self, beat: Beat, tidings: u64) {
+    /// Handles another node's heartbeat. `tidings` counts the announced cluster changes of the server that has sent it;
+    /// `None` if it came over the second connection.
+    pub(super) fn hear(&mut self, beat: Beat, tidings: Option<u64>) {
         let now = Instant::now();
-        self.tidings = tidings;
+        self.met = Some(now);
+        self.tidings = tidings.unwrap_or(self.tidings);
         self.heard.retain(|_, (_, at)| at.elapsed() < SILENCE_MAX);
         if self.heard.len() < NODES_MAX || self.heard.contains_key(&beat.node) {
             self.heard.insert(beat.node.clone(), (beat.clone(), now));
@@ -126,7 +134,12 @@ impl Others {
             }
             // A node that is leaving is not probed, as its connection closes.
             let answers = beat.answers && !beat.is_leaving;
-            self.suspicion.hear(answers, tidings);
+            let is_known = self.owner.as_ref();
+            let is_known = is_known.is_some_and(|(owner, _)| owner.epoch == beat.epoch);
+            match tidings {
+                Some(tidings) => self.suspicion.hear(answers, tidings),
+                None => self.suspicion.hear_elsewhere(answers && is_known),
+            }
             self.owner = Some((beat, now));
         }
     }
@@ -145,7 +158,8 @@ impl Others {
     /// The owner, if it has been heard recently.
     pub(crate) fn owner(&self) -> Option<&Beat> {
         let (beat, at) = self.owner.as_ref()?;
-        let is_there = !beat.is_leaving && !self.has_ended() && at.elapsed() < SILENCE_MAX;
+        let is_heard = at.elapsed() < OWNER_SILENCE_MAX;
+        let is_there = !beat.is_leaving && !self.has_ended() && is_heard;
         is_there.then_some(beat)
     }
 
@@ -215,6 +229,11 @@ impl Others {
     pub(super) fn has_heard_owner_since(&self, begun: Instant) -> bool {
         let owner = self.owner.as_ref();
         owner.is_some_and(|(beat, at)| !beat.is_leaving && *at >= begun)
+    }
+
+    /// Whether other nodes were heard, and none of them is any more.
+    pub(super) fn have_fallen_silent(&self) -> bool {
+        self.met.is_some_and(|met| met.elapsed() >= SILENCE_MAX)
     }
 
     /// Whether the owner has announced its end.
@@ -338,191 +357,4 @@ impl Others {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn beat(node: &str) -> Beat {
-        Beat {
-            node: node.to_owned(),
-            incarnation: 1,
-            is_owner: false,
-            is_leaving: false,
-            is_ready: true,
-            is_warm: true,
-            is_holding: false,
-            handed: None,
-            epoch: 0,
-            log: 0,
-            sequence: 0,
-            answers: false,
-            address: String::new(),
-            preparing: None,
-            prepared: 0,
-            prepares: true,
-        }
-    }
-
-    #[test]
-    fn an_own_heartbeat_is_told_from_one_of_a_namesake() {
-        let others = Others::new("own/worker1", 7);
-        let own = Beat {
-            incarnation: 7,
-            ..beat("own/worker1")
-        };
-        assert!(others.is_own(&own));
-        assert!(!others.is_own(&beat("own/worker1")));
-        assert!(!others.is_own(&Beat {
-            node: "a/worker1".to_owned(),
-            ..own
-        }));
-    }
-
-    #[test]
-    fn a_namesake_is_reported_once() {
-        let mut others = Others::new("own/worker1", 0);
-        let met = ["a/worker1", "own/worker1", "own/worker1"];
-        let met = met.map(|name| others.meets_namesake(&beat(name)));
-        assert_eq!(met, [false, true, false]);
-    }
-
-    #[test]
-    fn a_node_is_found_by_name_or_the_error_says_why_not() {
-        let mut others = Others::new("own/worker1", 0);
-        let found = |others: &Others, wanted: Option<&str>| {
-            let found = others.standing_by(wanted);
-            found
-                .map(|beat| beat.node.clone())
-                .unwrap_or_else(|why| why)
-        };
-        assert_eq!(found(&others, None), "no node is standing by");
-        let nobody = "node a is not heard, and no node is standing by";
-        assert_eq!(found(&others, Some("a")), nobody);
-        let cold = Beat {
-            is_warm: false,
-            ..beat("a/worker1")
-        };
-        others.hear(cold, 0);
-        assert_eq!(found(&others, None), "a/worker1");
-        others.hear(beat("b/worker1"), 0);
-        others.hear(beat("b/worker2"), 0);
-        let broken = Beat {
-            is_ready: false,
-            ..beat("c/worker1")
-        };
-        others.hear(broken, 0);
-        for (wanted, expected) in [
-            (None, "b/worker1"),
-            (Some("a"), "a/worker1"),
-            (Some("b/worker2"), "b/worker2"),
-            (Some("b"), "node b has several workers: name one of them"),
-            (
-                Some("c"),
-                "node c/worker1 does not stand by: its own /health says why",
-            ),
-            (
-                Some("d"),
-                "node d is not heard; standing by: a/worker1, b/worker1, b/worker2",
-            ),
-        ] {
-            assert_eq!(found(&others, wanted), expected);
-        }
-        for number in 0..2 * NODES_MAX {
-            others.hear(beat(&format!("n{number}")), 0);
-        }
-        assert_eq!(others.there().count(), NODES_MAX);
-    }
-
-    #[test]
-    fn a_log_stays_known_after_its_reporter_has_gone() {
-        let mut others = Others::new("own", 0);
-        others.hear(beat("a"), 0);
-        assert!(others.knowing().is_none());
-        let told = Beat {
-            log: 7,
-            ..beat("a")
-        };
-        others.hear(told, 0);
-        others.heard.clear();
-        others.begin_anew();
-        others.attached();
-        assert_eq!(others.knowing().map(|beat| beat.log), Some(7));
-        assert_eq!(others.logs().collect::<Vec<_>>(), [7]);
-    }
-
-    #[test]
-    fn only_the_target_of_a_move_prepares_and_only_while_the_owner_wants_it() {
-        let mut others = Others::new("own", 0);
-        let wants = |to: Option<&str>, is_leaving: bool| Beat {
-            is_owner: true,
-            is_leaving,
-            epoch: 3,
-            preparing: to.map(str::to_owned),
-            ..beat("a")
-        };
-        for (heard, expected) in [
-            (wants(None, false), None),
-            (wants(Some("b"), false), None),
-            (wants(Some("own"), false), Some(3)),
-            (wants(Some("own"), true), None),
-        ] {
-            others.hear(heard, 0);
-            assert_eq!(others.wanted(), expected);
-        }
-    }
-
-    #[test]
-    fn a_handover_is_for_its_successor_only() {
-        let within = Duration::from_secs(5);
-        let handed = |to: &str| Beat {
-            is_owner: true,
-            is_leaving: true,
-            handed: Some((to.to_owned(), within)),
-            epoch: 3,
-            ..beat("a")
-        };
-        let heard = |to: &str| {
-            let mut others = Others::new("own", 0);
-            others.hear(handed(to), 0);
-            (others.is_for_this(), others.is_held_for_another())
-        };
-        assert_eq!(heard("own"), (true, false));
-        assert_eq!(heard("b"), (false, true));
-        assert_eq!(heard(""), (false, false));
-        let mut others = Others::new("own", 0);
-        others.note_handed("b");
-        assert!(others.is_held_for_another());
-        others.note_taken(1);
-        assert!(!others.is_held_for_another());
-        others.note_handed("");
-        assert!(others.has_left());
-        others.note_handed("own");
-        assert!(others.is_for_this());
-        let owner = Beat {
-            is_owner: true,
-            epoch: 4,
-            ..beat("b")
-        };
-        others.hear(owner, 0);
-        assert!(!others.is_for_this() && !others.has_left());
-        others.hear(handed("own"), 0);
-        others.hear(
-            Beat {
-                epoch: 5,
-                ..handed("own")
-            },
-            0,
-        );
-        others.note_taken(5);
-        assert!(others.is_for_this(), "it was read late");
-        others.note_taken(6);
-        assert!(!others.is_for_this());
-        others.hear(
-            Beat {
-                epoch: 5,
-                ..handed("own")
-            },
-            0,
-        );
-        assert!(!others.is_for_this());
-    }
-}
+mod tests;

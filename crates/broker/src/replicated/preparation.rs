@@ -5,11 +5,12 @@ use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crosstie_jetstream::{Stream, Subscription};
+use crosstie_jetstream::Stream;
 use crosstie_queues::Record;
 use tokio::task::{JoinError, JoinHandle};
 
 use super::driver::{Driver, Obstacle};
+use super::heartbeats::Beats;
 use super::monitor;
 use super::task::{Building, Holder};
 
@@ -91,7 +92,7 @@ impl Driver {
     pub(super) async fn prepare(
         &mut self,
         stream: &Stream,
-        beats: &mut Subscription,
+        beats: &mut Beats<'_>,
     ) -> Result<(), Obstacle> {
         let epoch = self.preparation.as_ref().map(|found| found.epoch);
         let is_warm = self.task.settings.is_standby_warm;

@@ -9,10 +9,13 @@ use crosstie_jetstream::answer::StreamInfo;
 use crosstie_jetstream::{Failed, Stream, Subscription};
 use crosstie_ledger::{Broken, News, Sequence};
 
-use super::driver::{Driver, Obstacle};
+use super::driver::{Driver, Obstacle, Saying};
+use super::heartbeats::Beats;
 use super::log;
-use super::peers::SILENCE_MAX;
+use super::peers::OWNER_SILENCE_MAX;
 use super::preparation::{PREPARING_BEAT_EVERY, built};
+use super::reading::Reading;
+use super::spare::FRESH_MAX;
 use super::task::Whose;
 
 /// Wait of the last owner after a restart, and of a node that would create a log, for another owner.
@@ -37,14 +40,13 @@ impl Driver {
     pub(super) async fn stand_by(
         &mut self,
         stream: &Stream,
-        beats: &mut Subscription,
+        beats: &mut Beats<'_>,
     ) -> Result<(), Obstacle> {
-        self.others.begin_anew();
         let is_warm = self.task.settings.is_standby_warm;
-        let mut reads_to = 0;
+        let mut reading = Reading::default();
         if is_warm {
-            reads_to = self.examine(stream, beats).await?.last;
-            self.read_to(stream, reads_to).await?;
+            reading.to = self.examine(stream, beats).await?.last;
+            self.read_to(stream, reading.to).await?;
             self.ask_for_owner(stream);
         }
         let mut told = Instant::now() - BEAT_EVERY;
@@ -52,9 +54,9 @@ impl Driver {
         loop {
             // A cold standby reads the log when the owner wants to move the vhost to this node.
             if is_warm || self.preparation.is_some() {
-                reads_to = self.read_along(stream, beats, reads_to).await?;
+                self.read_along(stream, beats, &mut reading).await?;
             }
-            // Reading may have taken longer than an owner may be silent.
+            // Examining may have taken longer than an owner may be silent.
             self.hear_waiting(beats);
             self.prepare(stream, beats).await?;
             let every = match &self.preparation {
@@ -65,7 +67,8 @@ impl Driver {
                 told = Instant::now();
                 self.beat(stream, self.leaving());
             }
-            if self.is_to_claim() {
+            // A claim over a server that does not answer would wait in vain; this node is about to leave that server.
+            if self.is_to_claim() && stream.connection.silence() < FRESH_MAX {
                 self.tell_ended();
                 if !is_warm && self.preparation.is_none() {
                     self.examine(stream, beats).await?;
@@ -74,19 +77,13 @@ impl Driver {
             }
             self.show_owner();
             self.note_ledger();
-            if let Some(epoch) = self.others.next_question(stream.connection.tidings()) {
-                let subject = self.names.term(epoch);
-                let asked = stream
-                    .connection
-                    .ask_many(&subject, &[], b"", ANSWER_BYTES_MAX);
-                question = asked.ok();
-            }
+            question = self.question(stream).or(question);
             self.judge_handing();
             tokio::select! {
                 heard = beats.next() => self.handle_beat(stream, beats, heard).await,
                 Some(order) = self.orders.recv() => {
                     if self.obey(stream, beats, order).await && is_warm {
-                        reads_to = self.examine(stream, beats).await?.last;
+                        reading.to = self.examine(stream, beats).await?.last;
                     }
                 }
                 built = built(&mut self.preparation) => {
@@ -94,6 +91,13 @@ impl Driver {
                     told = Instant::now() - BEAT_EVERY;
                 }
                 () = tokio::time::sleep(TICK) => {}
+                (after, entries) = reading.next() => {
+                    let entries = entries.map_err(Obstacle::Unanswered)?;
+                    // The log may have been replaced meanwhile.
+                    if after == self.ledger.status().sequence.0 {
+                        self.take(entries)?;
+                    }
+                }
                 is_nobody = is_nobody(&mut question) => {
                     question = None;
                     if is_nobody {
@@ -104,25 +108,34 @@ impl Driver {
         }
     }
 
-    /// Reads the log to the end that the owner announces; without an owner to `reads_to`. Returns where it has read to.
+    /// Begins to read the log up to the owner's last entry.
     async fn read_along(
         &mut self,
         stream: &Stream,
-        beats: &mut Subscription,
-        mut reads_to: u64,
-    ) -> Result<u64, Obstacle> {
+        beats: &mut Beats<'_>,
+        reading: &mut Reading,
+    ) -> Result<(), Obstacle> {
         if let Some(owner) = self.others.owner() {
             // The owner's current sequence: another node may have reported a higher one.
-            reads_to = owner.sequence;
+            reading.to = owner.sequence;
             let (read, log) = (self.ledger.status().log, owner.log);
             // The log was replaced meanwhile, and is read from its beginning.
             if read != 0 && log != 0 && read != log {
                 self.begin_anew();
-                reads_to = self.examine(stream, beats).await?.last;
+                reading.to = self.examine(stream, beats).await?.last;
             }
         }
-        self.read_to(stream, reads_to).await?;
-        Ok(reads_to)
+        reading.go_on(stream, self.ledger.status().sequence.0);
+        Ok(())
+    }
+
+    /// Probes the owner, if that is due.
+    fn question(&mut self, stream: &Stream) -> Option<Subscription> {
+        let epoch = self.others.next_question(stream.connection.tidings())?;
+        let subject = self.names.term(epoch);
+        let connection = &stream.connection;
+        let asked = connection.ask_many(&subject, &[], b"", ANSWER_BYTES_MAX);
+        asked.ok()
     }
 
     /// Probes the owner that the log names, which answers at once if it exists.
@@ -158,7 +171,7 @@ impl Driver {
             () if others.has_left() || others.has_ended() => Duration::ZERO,
             // A node that has not read the log does not know the last owner.
             () if is_own && is_warm && !others.has_heard_owner() => BEGIN_WAIT,
-            () => SILENCE_MAX,
+            () => OWNER_SILENCE_MAX,
         };
         let behind_others = if is_warm { Duration::ZERO } else { COLD_DELAY };
         others.silence() >= wait + behind_others + others.delay
@@ -195,7 +208,7 @@ impl Driver {
     pub(super) async fn examine(
         &mut self,
         stream: &Stream,
-        beats: &mut Subscription,
+        beats: &mut Beats<'_>,
     ) -> Result<StreamInfo, Obstacle> {
         let replicas = self.task.settings.replicas;
         if let Some(info) = stream.info().await.map_err(Obstacle::Unanswered)? {
@@ -236,7 +249,7 @@ impl Driver {
     async fn await_others(
         &mut self,
         stream: &Stream,
-        beats: &mut Subscription,
+        beats: &mut Beats<'_>,
     ) -> Result<Option<StreamInfo>, Obstacle> {
         let begun = Instant::now();
         while begun.elapsed() < BEGIN_WAIT + self.others.delay {
@@ -263,10 +276,16 @@ impl Driver {
     /// Reads the log up to that entry.
     pub(super) async fn read_to(&mut self, stream: &Stream, to: u64) -> Result<(), Obstacle> {
         let mut behind = 0;
+        let mut told = Instant::now();
         loop {
             let after = self.ledger.status().sequence.0;
             if after >= to {
                 return Ok(());
+            }
+            // A node that reads a long log is there all the same.
+            if told.elapsed() >= BEAT_EVERY {
+                told = Instant::now();
+                self.beat(stream, Saying::Waiting);
             }
             let read = log::read_some(stream, after).await;
             let entries = read.map_err(Obstacle::Unanswered)?;
@@ -279,34 +298,40 @@ impl Driver {
                 tokio::time::sleep(TICK / 2).await;
                 continue;
             }
-            for (sequence, entry) in entries {
-                match self.ledger.handle_entry(Sequence(sequence), &entry) {
-                    Ok(News::Released(handed)) => self.others.note_handed(&handed.to),
-                    Ok(News::Owned(_)) => {
-                        let epoch = self.ledger.status().epoch;
-                        self.others.note_taken(epoch);
-                    }
-                    Ok(News::Records(records)) => {
-                        if let Some(preparation) = &mut self.preparation {
-                            preparation.restore(records);
-                        }
-                    }
-                    Ok(News::Recovered) => self.preparation = None,
-                    Ok(News::Nothing) => {}
-                    // The log was trimmed meanwhile, and is read from its beginning.
-                    Err(Broken::Missing) if self.ledger.status().sequence.0 > 0 => {
-                        self.begin_anew();
-                        break;
-                    }
-                    Err(broken) => {
-                        return Err(Obstacle::Alarm(format!(
-                            "its log is broken at entry {sequence}: {broken}"
-                        )));
+            self.take(entries)?;
+        }
+    }
+
+    /// Takes the next entries of the log.
+    fn take(&mut self, entries: Vec<(u64, Vec<u8>)>) -> Result<(), Obstacle> {
+        for (sequence, entry) in entries {
+            match self.ledger.handle_entry(Sequence(sequence), &entry) {
+                Ok(News::Released(handed)) => self.others.note_handed(&handed.to),
+                Ok(News::Owned(_)) => {
+                    let epoch = self.ledger.status().epoch;
+                    self.others.note_taken(epoch);
+                }
+                Ok(News::Records(records)) => {
+                    if let Some(preparation) = &mut self.preparation {
+                        preparation.restore(records);
                     }
                 }
+                Ok(News::Recovered) => self.preparation = None,
+                Ok(News::Nothing) => {}
+                // The log was trimmed meanwhile, and is read from its beginning.
+                Err(Broken::Missing) if self.ledger.status().sequence.0 > 0 => {
+                    self.begin_anew();
+                    break;
+                }
+                Err(broken) => {
+                    return Err(Obstacle::Alarm(format!(
+                        "its log is broken at entry {sequence}: {broken}"
+                    )));
+                }
             }
-            self.note_known();
         }
+        self.note_known();
+        Ok(())
     }
 
     /// Stores the length of the log, if it is the known log or its replacement.

@@ -4,7 +4,7 @@
 //! briefly, while an owner reconnects or while two servers have lost each other. A mistaken claim loses no messages,
 //! but closes the owner's clients. Therefore two probes are needed. They prove nothing if this connection has not heard
 //! the owner, or if the server has announced cluster changes since. Then only the wait of
-//! [`super::peers::SILENCE_MAX`] remains.
+//! [`super::peers::OWNER_SILENCE_MAX`] remains.
 
 use std::time::{Duration, Instant};
 
@@ -33,6 +33,13 @@ impl Suspicion {
             heard_with: answers.then_some(tidings),
             ..Self::default()
         };
+    }
+
+    /// The owner was heard over another connection, which proves nothing about this one. `is_known` tells whether it is
+    /// the owner that this connection heard last.
+    pub(super) fn hear_elsewhere(&mut self, is_known: bool) {
+        self.begin_anew();
+        self.heard_with = self.heard_with.filter(|_| is_known);
     }
 
     /// Discards the probes so far.
@@ -66,7 +73,7 @@ mod tests {
     use super::*;
 
     /// Each step has a time in milliseconds and a word: `beat`, `mute` (a heartbeat of an owner that cannot be probed),
-    /// `nobody`, `tidings`, `anew`, and the expectations `ask`, `wait`, `ended`, `there`.
+    /// `elsewhere` and `successor` (one of this owner, and of another one, over the second connection), `nobody`, `tidings`, `anew`, and the expectations `ask`, `wait`, `ended`, `there`.
     #[track_caller]
     fn check(script: &str) {
         let start = Instant::now();
@@ -81,6 +88,10 @@ mod tests {
                 "beat" | "mute" => {
                     heard = ms;
                     suspicion.hear(word == "beat", tidings);
+                }
+                "elsewhere" | "successor" => {
+                    heard = ms;
+                    suspicion.hear_elsewhere(word == "elsewhere");
                 }
                 "nobody" => suspicion.handle_nobody(),
                 "tidings" => tidings += 1,
@@ -102,6 +113,11 @@ mod tests {
         // It answers with a heartbeat.
         check("0 beat, 600 ask, 610 beat, 700 wait, 1210 ask, 1220 nobody, 1220 there");
         check("0 beat, 600 ask, 610 nobody, 900 beat, 1500 ask, 1510 nobody, 1510 there");
+        // Nor has it if its heartbeats come over another connection.
+        check(
+            "0 beat, 600 ask, 610 nobody, 620 elsewhere, 1000 wait, 1220 ask, 1230 nobody, 1230 there",
+        );
+        check("0 beat, 500 successor, 1100 wait, 1500 wait, 1500 there");
         // Probes prove nothing for a suspended owner, or one that is not subscribed.
         check("0 beat, 600 ask, 1000 ask, 1400 ask, 2900 there");
         check("0 mute, 600 wait, 1000 wait, 1000 there");
