@@ -32,6 +32,7 @@ from ledger.machines import Machine, await_settled, started
 from ledger.monitors import LIES, NO_SYNC, SILENCE, TRUTH
 from ledger.stage import (
     WATCHFUL,
+    Consumer,
     Publisher,
     at_owner,
     await_owner,
@@ -42,6 +43,8 @@ from ledger.stage import (
 )
 
 PATIENCE_S = 90.0
+# Between two messages of a publisher: what is measured is not the machine that all of it shares.
+PAUSE_S = 0.01
 
 
 @dataclass
@@ -69,11 +72,11 @@ class Chaos:
         self.machines = started(directory, network, closing)
         self.times: dict[str, Times] = {}
         at_owner(self.nodes, declare, PATIENCE_S)
-        options = WATCHFUL if network else {}
+        options: dict = {"is_told": network is None, **(WATCHFUL if network else {})}
         self.publishers = [
-            Publisher(self.machines, name, is_told=network is None, **options)
-            for name in range(1, 4)
+            Publisher(self.machines, name, pause_s=PAUSE_S, **options) for name in range(1, 4)
         ]
+        self.consumer = Consumer(self.machines, **options)
         self.begun = time.monotonic()
 
     @property
@@ -263,12 +266,12 @@ class Chaos:
             self.go_on_without_a_server()
         for publisher in self.publishers:
             publisher.stop()
-        taken = take_all(self.nodes)
+        taken = self.consumer.stop() + take_all(self.nodes)
         check(taken, self.publishers)
         confirmed = sum(publisher.confirmed for publisher in self.publishers)
         twice = len(taken) - len(set(taken))
         print(
-            f"{done} faults, {confirmed} confirmed, {len(taken)} there, "
+            f"{done} faults, {confirmed} confirmed, {len(taken)} received, "
             f"{twice} twice, none lost, in order"
         )
         for fault, times in sorted(self.times.items()):

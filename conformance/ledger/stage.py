@@ -161,10 +161,12 @@ class Publisher:
         name: int,
         *,
         is_told: bool = True,
+        pause_s: float = 0,
         **options: object,
     ):
         self.nodes = nodes
         self.name = name
+        self._pause_s = pause_s
         self.confirmed = 0
         # When the first message was confirmed that was published after the mark, and the longest
         # time since the mark without a confirm.
@@ -206,6 +208,8 @@ class Publisher:
             self._last = now
             if self.first is None and begun >= self._mark:
                 self.first = now
+            if self._pause_s:
+                time.sleep(self._pause_s)
 
     def await_more(self, count: int, patience_s: float = DEADLINE_S) -> None:
         """Wait until so many more are confirmed."""
@@ -218,6 +222,53 @@ class Publisher:
         self._thread.join(DEADLINE_S)
         assert not self._thread.is_alive()
         return self.confirmed
+
+
+# A message that is acknowledged before it is in the log needs no log to be confirmed.
+KEPT = 300
+
+
+class Consumer:
+    """Receives and acknowledges numbers, at any node that accepts it, so that few wait."""
+
+    def __init__(self, nodes: Sequence[Router | HasNode], *, is_told: bool, **options: object):
+        self.nodes = nodes
+        self.taken: list[tuple[int, int]] = []
+        self._is_told = is_told
+        self._options = options
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        turn = 0
+        while not self._is_over.is_set():
+            turn += 1
+            node = self.nodes[turn % len(self.nodes)]
+            node = getattr(node, "node", node)
+            if not self._is_told or node.process.poll() is None:
+                with contextlib.suppress(*ERRORS), connect(node, **self._options) as connection:
+                    self._consume(connection.channel())
+            time.sleep(0.05)
+
+    def _consume(self, channel: pika.adapters.blocking_connection.BlockingChannel) -> None:
+        while not self._is_over.is_set():
+            waiting = channel.queue_declare(QUEUE, passive=True).method.message_count
+            for _ in range(waiting - KEPT):
+                method, _, body = channel.basic_get(QUEUE)
+                if method is None or self._is_over.is_set():
+                    break
+                publisher, number = body.split()
+                self.taken.append((int(publisher), int(number)))
+                channel.basic_ack(method.delivery_tag)
+            channel.connection.sleep(0.5)
+
+    def stop(self) -> list[tuple[int, int]]:
+        """End it; return what it has received, in its order."""
+        self._is_over.set()
+        self._thread.join(DEADLINE_S)
+        assert not self._thread.is_alive()
+        return self.taken
 
 
 def declare(node: Router) -> None:
