@@ -20,6 +20,11 @@ impl Builder<'_> {
                     .to_owned();
             self.warn(store, "type", message);
         }
+        if realm.object("fabric").is_some() && store.objects("event-history").next().is_some() {
+            let message = "each node of the realm records the events that reach it: events that other nodes \
+                           publish while it is away are missing";
+            self.warn(store, "event-history", message);
+        }
         let mut recordings: Vec<Recording> = Vec::new();
         for history in store.objects("event-history") {
             let recording = self.recording(history, bound(store, "limit"));
