@@ -106,10 +106,6 @@ impl QueueArguments {
             }
         }
         parsed.check_flags(caller, queue, flags)?;
-        // RabbitMQ accepts it for a quorum queue, which drops its head all the same.
-        if kind == QueueKind::Quorum && parsed.overflow == Overflow::RejectPublishDeadLetter {
-            parsed.overflow = Overflow::DropHead;
-        }
         Ok(parsed)
     }
 
