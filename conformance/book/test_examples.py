@@ -21,7 +21,7 @@ from book.blocks import CONFIGURATION, DISPLAYS, OTHERS, SHELL, Block, all_block
 from book.shell import Shell, commands, is_shown, without_remark
 
 # Blocks that no test runs, and blocks of commands that are parsed only. Both only fall.
-NOT_RUN, PARSED = 13, 32
+NOT_RUN, PARSED = 13, 33
 NODE = ["crosstie start"]
 BRIDGE = """cat >config.yaml <<'END'
 version: 2
