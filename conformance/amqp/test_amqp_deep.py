@@ -8,6 +8,7 @@ from pathlib import Path
 import pika
 import pytest
 from rig.broker import Crosstie
+from rig.waiting import await_true
 
 BODY = b"x" * 1000
 # Several times what the node may hold in memory.
@@ -122,3 +123,51 @@ def test_a_purge_and_a_deletion_leave_nothing_on_the_disk(start_small) -> None:
         assert taken == [0, *range(COUNT, COUNT + 10)]
         channel.queue_delete("deep")
         assert broker.router.metric("amqp_memory_bytes") == 0
+
+
+def test_a_queue_that_cannot_be_read_is_named_and_others_are_served(start_small) -> None:
+    broker = start_small()
+    with connect(broker) as connection:
+        channel = connection.channel()
+        for queue in ("deep", "other"):
+            channel.queue_declare(queue, durable=True)
+            publish(channel, queue, range(6_000), 2)
+    broker.restart()
+    file = broker.directory / "amqp.store"
+    # Queue "deep" was written first.
+    place = file.read_bytes().index(b"%08d" % 4_000 + BODY[:100])
+    write(file, place, b"%08d" % 9_000)
+    with connect(broker) as connection:
+        channel = connection.channel()
+        assert [number for number, _ in take(channel, "other", 6_000)] == list(range(6_000))
+        channel.basic_qos(prefetch_count=6_000)
+        got = []
+        for _, _, body in channel.consume("deep", inactivity_timeout=2):
+            if body is None:
+                break
+            got.append(int(body[:8]))
+        assert got == list(range(len(got)))
+        assert len(got) <= 4_000
+        told = broker.router.page("/health")
+        assert "the next messages of queue 'deep' in vhost '/' cannot be read" in told
+        # A purge needs to read nothing, and makes the queue one like the others again.
+        purged = channel.queue_purge("deep").method.message_count
+        assert purged == 6_000 - len(got)
+        publish(channel, "deep", range(6_000, 6_010), 2)
+        for _, _, body in channel.consume("deep", inactivity_timeout=30):
+            got.append(int(body[:8]))
+            if len(got) == 6_000 - purged + 10:
+                break
+        assert got[-10:] == list(range(6_000, 6_010))
+
+    def is_forgotten() -> bool:
+        return "queue 'deep'" not in broker.router.page("/health")
+
+    await_true("the alarm has ended", is_forgotten)
+
+
+def write(file: Path, place: int, octets: bytes) -> None:
+    """Replace some bytes of a file."""
+    with file.open("r+b") as opened:
+        opened.seek(place)
+        opened.write(octets)

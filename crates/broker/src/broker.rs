@@ -166,11 +166,16 @@ impl Broker {
             workers.spawn_keeper(Arc::clone(vhost).keep_time());
         }
         let swept = Arc::downgrade(&self.shared);
+        let vhosts: Vec<_> = self.vhosts.iter().map(Arc::downgrade).collect();
         workers.spawn_keeper(async move {
             let mut interval = tokio::time::interval(Duration::from_secs(1));
             while let Some(shared) = swept.upgrade() {
                 shared.incomplete.sweep();
                 drop(shared);
+                vhosts
+                    .iter()
+                    .filter_map(Weak::upgrade)
+                    .for_each(|vhost| vhost.read_again());
                 interval.tick().await;
             }
         });
@@ -357,6 +362,18 @@ impl Broker {
     /// The active alarms.
     pub fn alarms(&self) -> Vec<Alarm> {
         let mut alarms = self.shared.alarms();
+        for vhost in &self.vhosts {
+            let unreadable = vhost.unreadable.lock();
+            alarms.extend(
+                unreadable
+                    .iter()
+                    .map(|(queue, found)| Alarm::QueueUnreadable {
+                        vhost: vhost.name.to_string(),
+                        queue: queue.to_string(),
+                        why: found.why.clone(),
+                    }),
+            );
+        }
         for replicated in &self.replicated {
             if let Some(why) = replicated.seen().alarm {
                 let vhost = replicated.name.to_string();

@@ -54,6 +54,13 @@ pub(crate) enum Journaled {
     More,
 }
 
+/// A page is at most this part of the memory that is left for pages.
+const PAGES_IN_REST: usize = 16;
+
+/// Approximate sizes of a page. Reading one delays a commit.
+const PAGE_BYTES_MIN: usize = 16 << 10;
+const PAGE_BYTES_MAX: usize = 1 << 20;
+
 /// RabbitMQ's texts.
 const LOW_ON_MEMORY: &str = "low on memory";
 const LOW_ON_DISK: &str = "low on disk";
@@ -162,6 +169,13 @@ impl FlowControl {
 
     pub(crate) fn memory_bytes_max(&self) -> usize {
         self.memory_bytes_max
+    }
+
+    /// Bytes of the next page of a deep queue. Many such queues, each with a consumer, together take little more than
+    /// half of the maximum memory.
+    pub(crate) fn page_bytes(&self) -> usize {
+        let left = (self.memory_bytes_max / 2).saturating_sub(self.memory_bytes());
+        (left / PAGES_IN_REST).clamp(PAGE_BYTES_MIN, PAGE_BYTES_MAX)
     }
 
     /// Bytes of messages in memory.

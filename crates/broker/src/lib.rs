@@ -51,6 +51,7 @@ mod totals;
 mod turn;
 mod turned_away;
 mod unfinished;
+mod unreadable;
 pub mod vhost;
 
 pub use broker::{Broker, Home};

@@ -2,7 +2,7 @@
 
 use std::mem;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crosstie_amqp::Method;
 use crosstie_queues::{ChannelKey, Page, Want};
@@ -11,10 +11,8 @@ use tokio::runtime::Handle;
 
 use super::peer::Peer;
 use super::turn::Turn;
+use super::unreadable::Unreadable;
 use super::vhost::SharedVhost;
-
-/// How long after a failed read of a page the next one is tried.
-const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 impl Turn<'_> {
     /// Whether a method is a `basic.get` that has to wait because the queue's next message is on the disk. Then the peer
@@ -52,7 +50,7 @@ impl SharedVhost {
             let entered = context.enter();
             match page {
                 Ok(page) => vhost.handle_page(&want, page),
-                Err(error) => vhost.read_page_later(want, &error),
+                Err(error) => vhost.note_unreadable(want, &error),
             }
             crosstie_transport::uncork_all();
             drop(entered);
@@ -64,7 +62,11 @@ impl SharedVhost {
     fn handle_page(self: &Arc<Self>, want: &Want, page: Page) {
         let mut turn = self.turn(Instant::now());
         let (vhost, now, outbox) = turn.enter();
+        let queue = vhost.queue_of(want);
         let missing = vhost.handle_page(now, want, page, outbox);
+        if let Some(queue) = &queue {
+            self.unreadable.lock().remove(queue);
+        }
         // Those whose queue has no message yet wait again.
         let waiting = mem::take(&mut *self.waiting_for_pages.lock());
         for peer in waiting {
@@ -74,21 +76,45 @@ impl SharedVhost {
         }
         turn.finish();
         if missing > 0 {
-            let vhost = &self.name;
-            tracing::error!("vhost '{vhost}': the store lacks {missing} messages of a queue");
+            let (vhost, queue) = (&self.name, queue.unwrap_or_default());
+            tracing::error!(
+                "vhost '{vhost}': the store lacks {missing} messages of queue '{queue}'"
+            );
         }
     }
 
-    /// The page cannot be read now. Its queue waits, and the others are served.
-    fn read_page_later(self: &Arc<Self>, want: Want, error: &StoreError) {
-        let vhost = &self.name;
-        tracing::error!("vhost '{vhost}': cannot read messages of a queue, retrying: {error}");
-        let again = Arc::downgrade(self);
-        tokio::spawn(async move {
-            tokio::time::sleep(RETRY_AFTER).await;
-            if let Some(vhost) = again.upgrade() {
-                vhost.read_page(want);
-            }
-        });
+    /// The page cannot be read now. Its queue waits, and the others are served; an alarm names it.
+    fn note_unreadable(self: &Arc<Self>, want: Want, error: &StoreError) {
+        let vhost = self.lock();
+        let mut unreadable = self.unreadable.lock();
+        unreadable.retain(|queue, _| vhost.has_queue(queue));
+        let Some(queue) = vhost.queue_of(&want) else {
+            return;
+        };
+        drop(vhost);
+        let found = Unreadable {
+            want: Some(want),
+            why: error.to_string(),
+        };
+        if unreadable.insert(Arc::clone(&queue), found).is_none() {
+            let vhost = &self.name;
+            tracing::error!(
+                "vhost '{vhost}': cannot read messages of queue '{queue}', retrying: {error}"
+            );
+        }
+    }
+
+    /// Reads the pages again that could not be read. To be called once a second.
+    pub(crate) fn read_again(self: &Arc<Self>) {
+        let failed: Vec<Want> = {
+            let mut unreadable = self.unreadable.lock();
+            unreadable
+                .values_mut()
+                .filter_map(|found| found.want.take())
+                .collect()
+        };
+        for want in failed {
+            self.read_page(want);
+        }
     }
 }

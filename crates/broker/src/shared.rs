@@ -107,7 +107,7 @@ impl Shared {
         committer.map_or(0, |committer| committer.submit(vhost, records, position))
     }
 
-    /// Reads a page of a deep queue. Returns false if the router is stopping.
+    /// Reads a page of a deep queue: the fuller the memory, the smaller a page. Returns false if the router is stopping.
     pub(crate) fn read_page(
         &self,
         vhost: &Arc<str>,
@@ -116,8 +116,9 @@ impl Shared {
     ) -> bool {
         let committer = self.committer.read();
         let committer = committer.as_ref();
+        let bytes_max = self.flow.page_bytes();
         committer
-            .map(|committer| committer.read_page(vhost, want, on_read))
+            .map(|committer| committer.read_page(vhost, want, bytes_max, on_read))
             .is_some()
     }
 

@@ -141,6 +141,12 @@ pub enum Alarm {
     DiskLow { bytes_min: u64 },
     /// Messages use the maximum memory.
     MemoryFull { bytes_max: usize },
+    /// The store cannot read the next messages of a queue; the other queues are served.
+    QueueUnreadable {
+        vhost: String,
+        queue: String,
+        why: String,
+    },
     /// A replicated vhost has no owner, or is at risk of loss.
     Ledger { vhost: String, why: String },
 }
@@ -152,6 +158,7 @@ impl Alarm {
             Self::StoreFailing { .. } => "store",
             Self::DiskLow { .. } => "disk",
             Self::MemoryFull { .. } => "memory",
+            Self::QueueUnreadable { .. } => "queue",
             Self::Ledger { .. } => "ledger",
         }
     }
@@ -170,6 +177,10 @@ impl fmt::Display for Alarm {
                 f,
                 "memory for messages is full, publishers are blocked: {bytes_max} bytes are the \
                  most"
+            ),
+            Self::QueueUnreadable { vhost, queue, why } => write!(
+                f,
+                "the next messages of queue '{queue}' in vhost '{vhost}' cannot be read: {why}"
             ),
             Self::Ledger { vhost, why } => write!(f, "replicated vhost '{vhost}': {why}"),
         }

@@ -1,5 +1,6 @@
 //! A vhost with its lock, its clock and its journal.
 
+use std::collections::BTreeMap;
 use std::mem;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
@@ -17,6 +18,7 @@ use super::peer::Peer;
 use super::replicated::Journal;
 use super::shared::Shared;
 use super::turn::Turn;
+use super::unreadable::Unreadable;
 
 /// One vhost, which any thread may enter.
 ///
@@ -36,6 +38,8 @@ pub struct SharedVhost {
     timer: Timer,
     /// The peers whose `basic.get` waits for a page.
     pub(super) waiting_for_pages: Mutex<Vec<Weak<Peer>>>,
+    /// Queues whose next page cannot be read, with the reason.
+    pub(super) unreadable: Mutex<BTreeMap<Arc<str>, Unreadable>>,
 }
 
 /// The keeper of a vhost's journal.
@@ -110,6 +114,7 @@ impl SharedVhost {
             stopped: AtomicBool::new(false),
             timer: Timer::new(next),
             waiting_for_pages: Mutex::default(),
+            unreadable: Mutex::default(),
         }
     }
 

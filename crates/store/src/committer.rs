@@ -66,14 +66,12 @@ struct State {
 struct PageOrder {
     vhost: Arc<str>,
     want: Want,
+    bytes_max: usize,
     on_read: Box<OnRead>,
 }
 
 /// Receives a page.
 type OnRead = dyn FnOnce(Result<Page, StoreError>) + Send;
-
-/// Approximate bytes of a page: a read delays a commit.
-const PAGE_BYTES: usize = 1 << 20;
 
 impl Default for CommitterConfig {
     fn default() -> Self {
@@ -159,17 +157,20 @@ impl Committer {
         }
     }
 
-    /// Reads a page of a deep queue between two commits. `on_read` is called from the committer's thread.
+    /// Reads a page of a deep queue, about `bytes_max` bytes, between two commits: it delays them. `on_read` is called
+    /// from the committer's thread.
     pub fn read_page(
         &self,
         vhost: &Arc<str>,
         want: Want,
+        bytes_max: usize,
         on_read: impl FnOnce(Result<Page, StoreError>) + Send + 'static,
     ) {
         let mut state = self.shared.lock();
         state.pages.push_back(PageOrder {
             vhost: Arc::clone(vhost),
             want,
+            bytes_max,
             on_read: Box::new(on_read),
         });
         if mem::take(&mut state.is_asleep) {
@@ -362,10 +363,11 @@ impl Shared {
         for PageOrder {
             vhost,
             want,
+            bytes_max,
             on_read,
         } in pages
         {
-            on_read(store.read_page(&vhost, &want, PAGE_BYTES));
+            on_read(store.read_page(&vhost, &want, bytes_max));
         }
     }
 

@@ -123,6 +123,11 @@ impl Depths {
             .filter(|_| !self.is_reading && head <= self.low)
     }
 
+    /// Whether a page from that place on is being read.
+    pub(crate) fn is_reading(&self, from: i64) -> bool {
+        self.is_reading && self.from == from
+    }
+
     pub(crate) fn begin_reading(&mut self) {
         self.is_reading = true;
     }

@@ -156,6 +156,9 @@ impl Queues {
             return None;
         }
         let depths = queue.messages.depths_mut()?;
+        if !depths.is_reading(want.from) {
+            return None;
+        }
         let bodies = page
             .messages
             .iter()

@@ -1,5 +1,7 @@
 //! Pages of deep queues, which the vhost's owner reads from the store.
 
+use std::sync::Arc;
+
 use super::Vhost;
 use crate::queues::{Page, Want};
 use crate::{ChannelKey, Outbox, Time};
@@ -11,6 +13,12 @@ impl<H> Vhost<H> {
         self.queues.take_want()
     }
 
+    /// The name of a page's queue, if the queue still exists.
+    pub fn queue_of(&self, want: &Want) -> Option<Arc<str>> {
+        let queue = self.queues.find(want.queue);
+        queue.map(|queue| Arc::clone(&queue.name))
+    }
+
     /// Whether pages are to be read.
     pub fn has_wants(&self) -> bool {
         self.queues.has_wants()
@@ -18,12 +26,12 @@ impl<H> Vhost<H> {
 
     /// Whether the next message of that queue is on the disk: a `basic.get` of the channel has to wait for a page.
     pub fn is_waiting_for_page(&self, channel: ChannelKey, queue: &str) -> bool {
-        let last = || self.last_queue(channel);
-        let name = match queue {
-            "" => last(),
-            name => Some(name.into()),
+        let key = match queue {
+            "" => self
+                .last_queue(channel)
+                .and_then(|name| self.topology.queue(&name)),
+            name => self.topology.queue(name),
         };
-        let key = name.and_then(|name| self.topology.queue(&name));
         let queue = key.and_then(|key| self.queues.find(key));
         queue.is_some_and(|queue| queue.is_waiting())
     }

@@ -1,0 +1,131 @@
+//! Pages of deep queues, as a vhost requests them after a restart.
+
+mod rig;
+
+use std::sync::mpsc;
+
+use crosstie_amqp::{Method, Properties};
+use crosstie_queues::{Fault, Outbox, Page, Record, Refused, Time, Vhost, VhostConfig, Want};
+use crosstie_store::{Committer, Store};
+use rig::{commit, config, directory, enqueued, queue};
+
+struct Nobody;
+
+impl Outbox<()> for Nobody {
+    fn send(&mut self, _to: &(), _channel: u16, _method: &Method<'_>) {}
+
+    fn send_content(
+        &mut self,
+        _to: &(),
+        _channel: u16,
+        _method: &Method<'_>,
+        _properties: Properties<'_>,
+        _body: &[u8],
+    ) -> Result<(), Refused> {
+        Ok(())
+    }
+
+    fn send_owed(
+        &mut self,
+        _to: &(),
+        _channel: u16,
+        _method: &Method<'_>,
+        _properties: Properties<'_>,
+        _body: &[u8],
+    ) -> Result<(), Refused> {
+        Ok(())
+    }
+
+    fn close_channel(&mut self, _to: &(), _channel: u16, _fault: &Fault) {}
+
+    fn hold(&mut self, _to: &(), _delta: isize) {}
+}
+
+/// A store with 50 messages of queue 1, of which only the extent is restored, and 20 of a queue that is not declared.
+fn deep() -> (tempfile::TempDir, Store, Vhost<()>) {
+    let directory = directory();
+    {
+        let (mut store, _) = Store::open(config(&directory)).expect("a store");
+        let mut records = vec![queue(1, "deep")];
+        records.extend((0..50).map(|place| enqueued(1, place)));
+        records.extend((0..20).map(|place| enqueued(2, place)));
+        commit(&mut store, records).expect("is written");
+    }
+    let (mut store, restored) = Store::open_deep(config(&directory), 10).expect("a store");
+    store.wake().expect("is written");
+    let of_first =
+        |record: &Record| matches!(record, Record::Enqueued { queue, .. } if queue.0 == 1);
+    assert!(!restored.iter().any(|found| of_first(&found.record)));
+    let mut vhost = Vhost::new(VhostConfig::named("/"), 1);
+    for found in restored {
+        vhost.restore(Time(0), found.record);
+    }
+    vhost.restored(Time(0), &mut Nobody);
+    (directory, store, vhost)
+}
+
+fn read(store: Store, want: Want, bytes_max: usize) -> Page {
+    let (done, page) = mpsc::channel();
+    let committer = Committer::start(store, |_, _, _| {}).expect("a thread");
+    committer.read_page(&"/".into(), want, bytes_max, move |read| {
+        done.send(read).expect("it is waited for");
+    });
+    page.recv().expect("an answer").expect("a page")
+}
+
+#[test]
+fn a_page_ends_at_its_bound_and_says_where() {
+    let (_directory, store, mut vhost) = deep();
+    assert_eq!(
+        vhost.queues().next().map(|queue| queue.messages_ready),
+        Some(50)
+    );
+    let want = vhost.take_want().expect("a page is due");
+    assert_eq!((want.from, want.to), (0, 49));
+    let page = read(store, want, 1_000);
+    let places: Vec<i64> = page.messages.iter().map(|paged| paged.place).collect();
+    assert!((1..50).contains(&places.len()));
+    assert_eq!(places, (0..places.len() as i64).collect::<Vec<i64>>());
+    assert_eq!(page.upto, places.len() as i64 - 1);
+    assert_eq!(vhost.handle_page(Time(0), &want, page, &mut Nobody), 0);
+    assert_eq!(
+        vhost.queues().next().map(|queue| queue.messages_ready),
+        Some(50)
+    );
+}
+
+#[test]
+fn a_whole_page_has_all_messages_of_its_queue() {
+    let (_directory, store, mut vhost) = deep();
+    let want = vhost.take_want().expect("a page is due");
+    let page = read(store, want, usize::MAX);
+    assert_eq!((page.messages.len(), page.upto), (50, 49));
+    let second = &page.messages[1].message;
+    assert_eq!(second.content.body(), b"message 1");
+    assert_eq!(vhost.handle_page(Time(0), &want, page, &mut Nobody), 0);
+    assert!(vhost.take_want().is_none());
+}
+
+#[test]
+fn messages_that_are_missing_are_counted() {
+    let (_directory, store, mut vhost) = deep();
+    let want = vhost.take_want().expect("a page is due");
+    let mut page = read(store, want, usize::MAX);
+    page.messages.truncate(47);
+    assert_eq!(vhost.handle_page(Time(0), &want, page, &mut Nobody), 3);
+    assert_eq!(
+        vhost.queues().next().map(|queue| queue.messages_ready),
+        Some(47)
+    );
+}
+
+#[test]
+fn messages_of_an_undeclared_queue_are_gone_after_a_start() {
+    let (directory, store, _) = deep();
+    drop(store);
+    let kept = rig::kept(&directory);
+    let undeclared =
+        |record: &Record| matches!(record, Record::Enqueued { queue, .. } if queue.0 == 2);
+    assert!(!kept.iter().any(|(_, record)| undeclared(record)));
+    assert_eq!(kept.len(), 51);
+}
