@@ -200,3 +200,49 @@ def priorities_are_only_a_property(s: Script) -> None:
     c.send(queue, "low", priority=0)
     c.send(queue, "high", priority=9)
     rest(c, queue)
+
+
+def one_by_one(channel: Channel, queue: str, *bodies: str) -> None:
+    """Publish each once the one before is answered; then write down everything in the queue."""
+    channel("confirm.select")
+    for body in bodies:
+        channel.send(queue, body)
+        channel.confirms(1)
+    rest(channel, queue)
+
+
+@scenario()
+def quorum_overflow_rejects(s: Script) -> None:
+    """A quorum queue refuses once it is over its bound: it takes one message more."""
+    c = s.channel()
+    rejects = {"x-queue-type": "quorum", "x-overflow": "reject-publish"}
+    for length in (0, 2):
+        arguments = {**rejects, "x-max-length": length}
+        queue = c.queue(f"length {length}", durable=True, arguments=arguments)
+        one_by_one(c, queue, *"12345")
+    arguments = {**rejects, "x-max-length-bytes": 100}
+    queue = c.queue("bytes", durable=True, arguments=arguments)
+    one_by_one(c, queue, *(str(number) * 30 for number in range(6)))
+    large = c.queue("large", durable=True, arguments=arguments)
+    one_by_one(c, large, "x" * 200, "y")
+
+
+@scenario()
+def quorum_overflow_with_dead_letters_drops_the_head(s: Script) -> None:
+    c = s.channel()
+    dead = c.queue("dead")
+    arguments = {
+        "x-queue-type": "quorum",
+        "x-max-length": 2,
+        "x-overflow": "reject-publish-dlx",
+        "x-dead-letter-exchange": "",
+        "x-dead-letter-routing-key": dead,
+    }
+    queue = c.queue("q", durable=True, arguments=arguments)
+    c.consume(dead, no_ack=True)
+    c("confirm.select")
+    for body in "1234":
+        c.send(queue, body)
+        c.confirms(1)
+    c.deliveries(2)
+    rest(c, queue)

@@ -191,11 +191,15 @@ impl Queue {
 
     /// Whether a publication is refused, rather than an older message dropped for it.
     pub(crate) fn rejects(&self, body_bytes: usize) -> bool {
-        !matches!(self.settings.overflow, Overflow::DropHead)
-            && self.is_over(
-                self.messages.len() as u64 + 1,
-                self.body_bytes + body_bytes as u64,
-            )
+        if matches!(self.settings.overflow, Overflow::DropHead) {
+            return false;
+        }
+        let (messages, bytes) = (self.messages.len() as u64, self.body_bytes);
+        // A quorum queue refuses once it is over a bound, as in RabbitMQ, and so takes one message more.
+        match self.is_quorum() {
+            true => self.is_over(messages, bytes),
+            false => self.is_over(messages + 1, bytes + body_bytes as u64),
+        }
     }
 
     /// Whether the first message has to be dropped.

@@ -106,6 +106,10 @@ impl QueueArguments {
             }
         }
         parsed.check_flags(caller, queue, flags)?;
+        // RabbitMQ accepts it for a quorum queue, which drops its head all the same.
+        if kind == QueueKind::Quorum && parsed.overflow == Overflow::RejectPublishDeadLetter {
+            parsed.overflow = Overflow::DropHead;
+        }
         Ok(parsed)
     }
 

@@ -374,11 +374,7 @@ impl Model {
                 continue;
             };
             let able = (0..queue.consumers.len()).any(|place| self.is_able(queue, place, false));
-            let is_full = queue
-                .kind
-                .length_max
-                .is_some_and(|max| queue.ready() >= max);
-            if queue.kind.rejects_publish && is_full && !able {
+            if queue.refuses() && !able {
                 taken.is_rejected = true;
                 continue;
             }

@@ -226,6 +226,12 @@ impl Queue {
         max.is_some_and(|max| self.ready() > max)
     }
 
+    /// Whether it refuses another message. A quorum queue does so once it is over its bound.
+    pub fn refuses(&self) -> bool {
+        let max = self.kind.length_max.filter(|_| self.kind.rejects_publish);
+        max.is_some_and(|max| self.ready() >= max + usize::from(self.kind.is_quorum))
+    }
+
     /// Whether a crash leaves a message in it.
     pub fn keeps(&self, persistent: bool) -> bool {
         self.kind.durable && !self.kind.exclusive && (persistent || self.kind.is_quorum)
