@@ -1,18 +1,27 @@
 //! Cleaning: the oldest live records are written again, and the entries before them are purged.
+//!
+//! What is live follows from all batches, also from those in flight. A batch in flight may never come into the log, if
+//! another node claims the vhost. So the log is purged only once it has everything that was in flight when the purge
+//! was found to be possible: a message that the batch moves to another queue is in the log at any time.
 
 use crosstie_queues::Time;
 
 use crate::entry::Kind;
 use crate::ledger::{Effect, Ledger, Sequence};
+use crate::purging::Purging;
 
 impl Ledger {
-    /// Writes some of the oldest live records again if the log is long; called between batches of new records.
+    /// Writes some of the oldest live records again if the log is long, or finds a purge; called between batches of new
+    /// records. While records wait, the log may become twice as long.
     pub(crate) fn clean(&mut self) {
-        if self.keeping.is_some() || self.purging.is_some() {
+        let of_cleaning = |kind| matches!(kind, Kind::Kept | Kind::Recovered);
+        let mut in_flight = self.in_flight.iter();
+        if self.purging.is_some() || in_flight.any(|entry| of_cleaning(entry.kind)) {
             return;
         }
         let live = &self.history.live;
-        let is_long = live.log_bytes() > self.config.log_bytes_min.max(2 * live.bytes());
+        let waits = if self.waiting.is_empty() { 1 } else { 2 };
+        let is_long = live.log_bytes() > waits * self.config.log_bytes_min.max(2 * live.bytes());
         // The last entry stays, even without live records: an empty log would look like one that lost its entries.
         let idle = live.idle_front(self.acknowledged.saturating_sub(1));
         match idle {
@@ -22,10 +31,7 @@ impl Ledger {
                 let bytes_max = self.config.batch_bytes_max as u64;
                 let records = live.oldest(bytes_max, self.acknowledged);
                 match (records.is_empty(), idle) {
-                    (false, _) => {
-                        self.append_batch(Kind::Kept, records, None);
-                        self.keeping = Some(self.history.end.sequence);
-                    }
+                    (false, _) => self.append_batch(Kind::Kept, records, None),
                     (true, Some((to, _))) => self.purge_idle(to),
                     (true, None) => {}
                 }
@@ -45,12 +51,30 @@ impl Ledger {
         self.purging = None;
     }
 
+    /// Notes an acknowledged entry, and requests the purge that waits for it.
+    pub(crate) fn note_for_purge(&mut self) {
+        let Some(Purging { to, behind }) = &mut self.purging else {
+            return;
+        };
+        if let Some(left) = behind {
+            *left = left.saturating_sub(1);
+            if *left == 0 {
+                *behind = None;
+                let to = Sequence(*to);
+                self.effects.push_back(Effect::Purge { to });
+            }
+        }
+    }
+
     fn purge_idle(&mut self, to: u64) {
         if self.repeat_recovery(Sequence(to)) {
             return;
         }
-        self.purging = Some(to);
-        let to = Sequence(to);
-        self.effects.push_back(Effect::Purge { to });
+        let behind = Some(self.in_flight.len()).filter(|behind| *behind > 0);
+        self.purging = Some(Purging { to, behind });
+        if behind.is_none() {
+            let to = Sequence(to);
+            self.effects.push_back(Effect::Purge { to });
+        }
     }
 }

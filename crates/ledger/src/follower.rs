@@ -90,7 +90,6 @@ impl Ledger {
         }
         self.role = Role::Claiming;
         self.history.change_hands();
-        self.claimed_at = self.history.end.sequence;
         if self.history.end.log == 0 {
             self.history.end.log = log.max(1);
         }

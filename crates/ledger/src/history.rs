@@ -7,6 +7,7 @@ use crosstie_queues::{QueueId, Record};
 use crate::body;
 use crate::broken::Broken;
 use crate::entry::{Head, Kind, Owner};
+use crate::in_flight::InFlight;
 use crate::live::Live;
 use crate::record::{Phase, Recovery, Release};
 
@@ -32,13 +33,15 @@ pub(crate) struct History {
     pub recovery: Option<(Recovery, u64)>,
     /// A rewriting of the log has begun and has not ended.
     is_unfinished: bool,
+    /// The last entry with which another writer began; 0 if none is known.
+    pub changed_at: u64,
     /// Set when the owner has written its last entry.
     pub released: Option<Release>,
     /// The positions from which on messages were never delivered, from `released`, for the next owner.
     rested: Vec<(QueueId, i64)>,
     /// An incomplete batch; the next batch replaces it if its writer was deposed.
     partial: Option<Partial>,
-    /// Octets of entries behind the last complete batch.
+    /// Octets of entries in the log behind the last complete batch.
     partial_bytes: u64,
 }
 
@@ -63,6 +66,10 @@ impl History {
     /// Takes the entry behind the last one, or the first one available; returns the batch that it completes.
     pub(crate) fn take(&mut self, sequence: u64, entry: &[u8]) -> Result<Option<Whole>, Broken> {
         let (head, part) = Head::open(entry)?;
+        if self.end.sequence + 1 == sequence && self.is_late(sequence, &head) {
+            self.pass_over(sequence, entry.len());
+            return Ok(None);
+        }
         let begins = Phase::of_entry(&head, part) == Some(Phase::Begins);
         // The beginning of a recovery has no predecessor: the log before it may be broken.
         let is_first = self.end.log == 0 || begins;
@@ -97,6 +104,9 @@ impl History {
                 self.end.batch
             },
         };
+        if changes_hands(&head, part) {
+            self.changed_at = sequence;
+        }
         self.partial_bytes += entry.len() as u64;
         if !head.is_last {
             self.partial = Some(Partial { head, body });
@@ -105,10 +115,34 @@ impl History {
         self.complete(&head, &body).map(Some)
     }
 
-    /// Octets of an incomplete batch that will not be completed, because the node writes from here on.
-    pub(crate) fn partial_end(&mut self) -> u64 {
+    /// Whether an entry is the second of two that a former owner had in flight when another writer began. It expected
+    /// an entry of its own in that writer's place, and the log accepted it all the same: the number was right. Its
+    /// owner confirms nothing of it, and readers pass over it.
+    pub(crate) fn is_late(&self, sequence: u64, head: &Head) -> bool {
+        self.changed_at > 0 && sequence == self.changed_at + 1 && head.epoch < self.end.epoch
+    }
+
+    /// Passes over such an entry, which is purged with the one before it: no log begins with it.
+    pub(crate) fn pass_over(&mut self, sequence: u64, bytes: usize) {
+        self.end.sequence += 1;
+        match self.partial_bytes {
+            0 => self.live.extend(sequence, bytes as u64),
+            _ => self.partial_bytes += bytes as u64,
+        }
+    }
+
+    /// The node writes from here on: nothing completes an incomplete batch.
+    pub(crate) fn partial_end(&mut self) {
         self.partial = None;
-        mem::take(&mut self.partial_bytes)
+    }
+
+    /// Records that an own entry is in the log.
+    pub(crate) fn arrive(&mut self, sequence: u64, in_flight: &InFlight) {
+        self.partial_bytes += in_flight.entry.len() as u64;
+        if in_flight.is_last {
+            let bytes = mem::take(&mut self.partial_bytes);
+            self.live.end(in_flight.batch, sequence, bytes);
+        }
     }
 
     /// Records a recovery that was written.
@@ -220,7 +254,7 @@ impl History {
 }
 
 /// Whether an entry begins the work of another writer.
-fn changes_hands(head: &Head, part: &[u8]) -> bool {
+pub(crate) fn changes_hands(head: &Head, part: &[u8]) -> bool {
     match head.kind {
         Kind::Owned => head.part == 0,
         Kind::Recovered => {

@@ -9,6 +9,7 @@ use crate::broken::Broken;
 use crate::entry::Owner;
 use crate::history::History;
 use crate::in_flight::InFlight;
+use crate::purging::Purging;
 
 /// The number of an entry in its log, from 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -92,9 +93,11 @@ pub struct Ledger {
     pub(crate) reading_since: Option<Time>,
     /// The last acknowledged entry.
     pub(crate) acknowledged: u64,
-    /// Set while records are written again: the batch's last entry.
-    pub(crate) keeping: Option<u64>,
-    pub(crate) purging: Option<u64>,
+    /// The number of appends that may be in flight.
+    pub(crate) window: usize,
+    /// Reads of the log's end since the last acknowledgement.
+    pub(crate) fruitless: u32,
+    pub(crate) purging: Option<Purging>,
     pub(crate) effects: VecDeque<Effect>,
     pub(crate) resynchronizations: u64,
 }
@@ -143,7 +146,8 @@ impl Ledger {
             sent_at: None,
             reading_since: None,
             acknowledged: 0,
-            keeping: None,
+            window: 1,
+            fruitless: 0,
             purging: None,
             effects: VecDeque::new(),
             resynchronizations: 0,

@@ -28,6 +28,7 @@ mod in_flight;
 mod ledger;
 mod live;
 mod owner;
+mod purging;
 mod reader;
 mod record;
 mod recover;

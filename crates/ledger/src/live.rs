@@ -36,10 +36,10 @@ struct Counting<R> {
     bytes: u64,
 }
 
-/// A batch that is in the log.
+/// A batch that is in the log, or on its way there.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Extent {
-    /// Its last entry.
+    /// Its last entry; 0 while the log has not acknowledged it.
     pub last: u64,
     /// Including those of an incomplete batch before it.
     pub bytes: u64,
@@ -76,12 +76,22 @@ impl Live {
         self.extents.entry(batch).or_default();
     }
 
-    /// Records the end of a batch in the log.
+    /// Records that a batch is in the log.
     pub(crate) fn end(&mut self, batch: u64, last: u64, bytes: u64) {
         self.log_bytes += bytes;
         let extent = self.extents.entry(batch).or_default();
         extent.last = last;
         extent.bytes = bytes;
+    }
+
+    /// Adds an entry without a batch to the last batch in the log.
+    pub(crate) fn extend(&mut self, last: u64, bytes: u64) {
+        let ended = self.extents.values_mut().rev().find(|of| of.last > 0);
+        if let Some(extent) = ended {
+            self.log_bytes += bytes;
+            extent.last = last;
+            extent.bytes += bytes;
+        }
     }
 
     /// Takes a record of the current batch; of a deleted queue with its name, if that is known otherwise.

@@ -1,10 +1,21 @@
 //! A ledger that owns or claims: takes records, returns appends and commits.
 //!
-//! One append is in flight at a time. With two, a deposed owner's second append could find the log exactly as long as
-//! it expects, if the first was lost and the new owner's entry is in its place. An append that is refused, or not
-//! acknowledged in time, may or may not be in the log. So the log's end is read, and decides: an own entry found there
-//! was appended; one that is missing is sent again, with the same octets and the same expectation, so that the log can
-//! hold it only once.
+//! Up to [`WINDOW`] appends are in flight, each of which expects the one before it. The log takes a number for that
+//! expectation, not an entry. So if another node's claim takes the place of a deposed owner's first append, the log
+//! accepts its second one behind the claim:
+//!
+//! ```text
+//! … │ claim of epoch 8 │ second append of epoch 7: passed over │ the first entry of epoch 8 │ …
+//! ```
+//!
+//! Its owner does not confirm it, because an acknowledgement counts only if the entries before it have theirs. Readers
+//! pass over it. At most one such entry exists, and directly behind the claim: the next place is no longer the one that
+//! it expects. The new owner's first entry is therefore alone in flight, until that place is decided.
+//!
+//! An append that is refused, or not acknowledged in time, may or may not be in the log. So the log's end is read, and
+//! decides: an own entry found there was appended; one that is missing is sent again, with the same octets and the same
+//! expectation, so that the log can hold it only once. Each place is tried with one entry only. An entry whose place
+//! another one has taken can never be accepted there.
 
 use std::sync::Arc;
 
@@ -17,7 +28,11 @@ use crate::in_flight::InFlight;
 use crate::ledger::{Effect, Ledger, Role, Sequence};
 
 /// Maximum number of appends in flight; see above before raising it.
-const WINDOW: usize = 1;
+const WINDOW: usize = 2;
+
+/// Number of reads without a new entry after which a refused append is not decided at once: its first copy may be in a
+/// server's hands, without a majority. Another read is tried at the usual interval.
+const FRUITLESS_MAX: u32 = 2;
 
 impl Ledger {
     /// Takes new records, up to and including `position`, in the journal's order. Records submitted together are
@@ -30,52 +45,55 @@ impl Ledger {
         self.proceed(now);
     }
 
-    /// Handles an acknowledgement: this entry and all before it are in the log.
-    pub fn handle_appended(&mut self, now: Time, sequence: Sequence) {
-        self.acknowledge(now, sequence);
+    /// Handles an acknowledgement: this entry is in the log. It is committed once all before it are acknowledged.
+    pub fn handle_appended(&mut self, now: Time, Sequence(sequence): Sequence) {
+        let at = sequence.checked_sub(self.acknowledged + 1);
+        let at = at.and_then(|at| usize::try_from(at).ok());
+        let Some(answered) = at.and_then(|at| self.in_flight.get_mut(at)) else {
+            return;
+        };
+        answered.is_answered = true;
+        self.acknowledge_answered(now);
         self.proceed(now);
     }
 
-    fn acknowledge(&mut self, now: Time, Sequence(sequence): Sequence) {
-        let mut is_told = false;
-        while let Some(first) = self.in_flight.front()
-            && first.sequence <= sequence
-        {
-            let InFlight {
-                sequence,
-                position,
-                kind,
-                ..
-            } = *first;
-            self.in_flight.pop_front();
-            self.sent = self.sent.saturating_sub(1);
-            self.acknowledged = sequence;
-            is_told = true;
-            if kind == Kind::Owned && self.role == Role::Claiming {
+    fn acknowledge_answered(&mut self, now: Time) {
+        while let Some(first) = self.in_flight.pop_front_if(|first| first.is_answered) {
+            self.acknowledge(now, &first);
+        }
+    }
+
+    /// Records that the first entry in flight is in the log.
+    fn acknowledge(&mut self, now: Time, first: &InFlight) {
+        self.sent = self.sent.saturating_sub(1);
+        self.acknowledged += 1;
+        self.fruitless = 0;
+        self.sent_at = (self.sent > 0).then_some(now);
+        self.history.arrive(self.acknowledged, first);
+        match first.kind {
+            Kind::Owned if self.role == Role::Claiming => {
                 self.role = Role::Owning;
                 self.effects.push_back(Effect::Owning);
             }
-            if kind == Kind::Released && self.in_flight.is_empty() {
+            Kind::Released if self.in_flight.is_empty() => {
                 self.role = Role::Deposed;
                 self.effects.push_back(Effect::Released);
             }
-            if let Some(position) = position {
-                self.effects.push_back(Effect::Committed(position));
-            }
+            _ => {}
         }
-        if is_told {
-            self.sent_at = (self.sent > 0).then_some(now);
+        if let Some(position) = first.position {
+            self.effects.push_back(Effect::Committed(position));
         }
-        if self.keeping.is_some_and(|kept| kept <= self.acknowledged) {
-            self.keeping = None;
-        }
+        self.note_for_purge();
     }
 
     /// Handles a refused append: the log does not end at the expected entry.
     pub fn handle_refused(&mut self, now: Time, after: Sequence) {
         let is_under_way = after.0 >= self.acknowledged && after.0 < self.next_unsent();
-        if is_under_way {
-            self.read_end(now);
+        match () {
+            () if !is_under_way || self.reading_since.is_some() => {}
+            () if self.fruitless < FRUITLESS_MAX => self.read_end(now),
+            () => self.reading_since = Some(now),
         }
     }
 
@@ -94,17 +112,24 @@ impl Ledger {
         if last < after {
             return self.end(Effect::Broken(last, Broken::Shorter));
         }
+        self.fruitless += u32::from(!self.in_flight.is_empty());
         for (sequence, entry) in entries {
-            let known = sequence.0 <= self.acknowledged;
-            let first = self.in_flight.front();
-            let is_own =
-                first.is_some_and(|first| first.sequence == sequence.0 && *first.entry == *entry);
-            match (known, is_own) {
-                (true, _) => {}
-                (false, true) => self.acknowledge(now, sequence),
-                (false, false) => return self.meet(sequence, entry),
+            if sequence.0 <= self.acknowledged {
+                continue;
+            }
+            let first = self.in_flight.pop_front_if(|first| *first.entry == *entry);
+            match first {
+                Some(first) if sequence.0 == self.acknowledged + 1 => {
+                    self.acknowledge(now, &first);
+                }
+                None if self.is_passed_over(sequence, entry) => {
+                    self.acknowledged += 1;
+                    self.history.pass_over(sequence.0, entry.len());
+                }
+                _ => return self.meet(sequence, entry),
             }
         }
+        self.acknowledge_answered(now);
         // Missing entries are sent again.
         self.sent = 0;
         self.sent_at = None;
@@ -154,50 +179,73 @@ impl Ledger {
         read.or_else(sent)
     }
 
+    /// Sets the maximum number of appends in flight, which is 1 until then. More than one requires that every reader of
+    /// the log passes over late entries.
+    pub fn limit_appends(&mut self, appends: usize) {
+        self.window = appends.clamp(1, WINDOW);
+    }
+
     /// The next effect to carry out.
     pub fn next_effect(&mut self) -> Option<Effect> {
         self.effects.pop_front()
     }
 
-    /// Sends entries that may be sent, and makes batches of waiting records unless cleaning is in progress.
+    /// Sends entries that may be sent, and makes batches of waiting records and of those that cleaning repeats.
     pub(crate) fn proceed(&mut self, now: Time) {
         loop {
             if self.reading_since.is_some() || self.role == Role::Deposed {
                 return;
             }
-            while self.sent < WINDOW
+            let window = self.window();
+            while self.sent < window
                 && let Some(next) = self.in_flight.get(self.sent)
             {
                 self.effects.push_back(Effect::Append {
-                    after: Sequence(next.sequence - 1),
+                    after: Sequence(self.acknowledged + self.sent as u64),
                     entry: Arc::clone(&next.entry),
                 });
                 self.sent += 1;
                 self.sent_at.get_or_insert(now);
             }
-            let writes = matches!(self.role, Role::Owning | Role::Recovering);
-            if self.sent == WINDOW || !writes {
+            if self.sent >= window {
                 return;
             }
-            if !self.batch_waiting() {
-                if self.role == Role::Recovering {
-                    return;
-                }
-                let before = self.in_flight.len();
-                self.clean();
-                if self.in_flight.len() == before {
-                    return;
-                }
+            let before = self.in_flight.len();
+            match self.role {
+                Role::Owning => self.clean(),
+                Role::Recovering => {}
+                _ => return,
             }
+            let is_cleaning = self.in_flight.len() > before;
+            if !is_cleaning && !self.batch_waiting() {
+                return;
+            }
+        }
+    }
+
+    /// The number of appends that may be in flight.
+    fn window(&self) -> usize {
+        // Until then a former owner's second append may take the place behind the claim.
+        let is_behind = self.acknowledged > self.history.changed_at;
+        match self.role {
+            Role::Owning if is_behind => self.window,
+            _ => 1,
         }
     }
 
     pub(crate) fn append_owned(&mut self, now: Time, owner: &Owner) {
         let body = owner.encode();
         self.history.owner = Some(owner.clone());
-        self.acknowledged = self.history.end.sequence;
+        self.begin_writing();
         self.append(Kind::Owned, &body, None);
         self.proceed(now);
+    }
+
+    /// The next entry is the first one of this writer.
+    pub(crate) fn begin_writing(&mut self) {
+        self.acknowledged = self.history.end.sequence;
+        self.claimed_at = self.acknowledged;
+        self.history.changed_at = self.acknowledged + 1;
     }
 
     /// Makes a batch of records, which are live from now on.
@@ -258,8 +306,9 @@ impl Ledger {
     pub(crate) fn append(&mut self, kind: Kind, body: &[u8], position: Option<Position>) {
         let part_bytes_max = self.config.part_bytes_max;
         let parts = body.len().div_ceil(part_bytes_max).max(1);
-        let mut bytes = self.history.partial_end();
+        self.history.partial_end();
         let end = &mut self.history.end;
+        end.batch += 1;
         for part in 0..parts {
             let from = part * part_bytes_max;
             let to = body.len().min(from + part_bytes_max);
@@ -269,7 +318,7 @@ impl Ledger {
                 is_last,
                 log: end.log,
                 epoch: end.epoch,
-                batch: end.batch + 1,
+                batch: end.batch,
                 part: part as u32,
                 before: end.checksum,
                 checksum: 0,
@@ -277,17 +326,23 @@ impl Ledger {
             let (entry, checksum) = head.seal(&body[from..to]);
             end.sequence += 1;
             end.checksum = checksum;
-            bytes += entry.len() as u64;
             self.in_flight.push_back(InFlight {
-                sequence: end.sequence,
                 entry,
                 position: position.filter(|_| is_last),
                 kind,
+                batch: end.batch,
+                is_last,
+                is_answered: false,
             });
         }
-        end.batch += 1;
-        let (batch, last) = (end.batch, end.sequence);
-        self.history.live.end(batch, last, bytes);
+        self.history.live.begin(end.batch);
+    }
+
+    /// Whether a foreign entry is one of a former owner, behind this node's claim.
+    fn is_passed_over(&self, Sequence(sequence): Sequence, entry: &[u8]) -> bool {
+        let is_next = sequence == self.acknowledged + 1;
+        let head = Head::open(entry);
+        is_next && head.is_ok_and(|(head, _)| self.history.is_late(sequence, &head))
     }
 
     /// Handles a foreign entry at the place of an own one.
@@ -302,7 +357,7 @@ impl Ledger {
             {
                 Effect::Broken(sequence, Broken::Foreign)
             }
-            // Of a node that deposed this one or won the race; or an entry of the previous owner that was in flight.
+            // Of a node that deposed this one or won the race; or of the previous owner, in front of the claim.
             Ok(_) => Effect::Deposed,
             Err(broken) => Effect::Broken(sequence, broken),
         };

@@ -95,7 +95,6 @@ impl Ledger {
         let recovery = recovery.clone();
         self.append(Kind::Recovered, &recovery.encode(Phase::Again), None);
         self.history.note_recovery(Phase::Again, recovery);
-        self.keeping = Some(self.history.end.sequence);
         true
     }
 
@@ -117,8 +116,7 @@ impl Ledger {
         }
         recovery.replaced = known;
         self.history.end.log = log.max(1);
-        self.acknowledged = self.history.end.sequence;
-        self.claimed_at = self.acknowledged;
+        self.begin_writing();
         self.append(Kind::Recovered, &recovery.encode(phase), None);
         self.history.note_recovery(phase, recovery);
         self.proceed(now);

@@ -11,6 +11,7 @@ use crosstie_queues::Record;
 use crate::body;
 use crate::broken::{Broken, FORMAT};
 use crate::entry::{Head, Kind};
+use crate::history::changes_hands;
 use crate::ledger::Sequence;
 use crate::live::Live;
 use crate::record::{Phase, Recovery};
@@ -26,6 +27,8 @@ pub struct Salvage {
     before: Option<Live>,
     partial: Option<(Head, Vec<u8>)>,
     last: u64,
+    /// The last entry with which another writer began.
+    changed_at: u64,
     found: Salvaged,
     /// Only counts; keeps no records.
     only_counts: bool,
@@ -66,7 +69,7 @@ impl Salvage {
             self.partial = None;
         }
         let is_read = match Head::open(entry) {
-            Ok((head, part)) => self.read(head, part),
+            Ok((head, part)) => self.read(sequence, head, part),
             Err(broken) => Err(broken),
         };
         match is_read {
@@ -92,7 +95,15 @@ impl Salvage {
         (self.found, self.live.records().collect())
     }
 
-    fn read(&mut self, head: Head, part: &[u8]) -> Result<(), Broken> {
+    fn read(&mut self, sequence: u64, head: Head, part: &[u8]) -> Result<(), Broken> {
+        let follows_change = self.changed_at > 0 && sequence == self.changed_at + 1;
+        if follows_change && head.epoch < self.found.epoch {
+            // Of a former owner, which has confirmed nothing of it: `History::is_late`.
+            return Ok(());
+        }
+        if changes_hands(&head, part) {
+            self.changed_at = sequence;
+        }
         let phase = Phase::of_entry(&head, part);
         let log = self.found.logs.last().copied();
         let is_of_other = log.is_some_and(|log| log != head.log);
