@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -44,6 +45,8 @@ def start(tmp_path: Path, request) -> Callable[..., Router]:
 
         def end() -> None:
             if router.process.poll() is None:
+                # A failed test may have left it stopped.
+                router.signal(signal.SIGCONT)
                 router.stop()
 
         request.addfinalizer(end)

@@ -192,14 +192,15 @@ def started(
 
 
 def await_settled(machines: list[Machine], patience_s: float = DEADLINE_S) -> Replicas:
-    """Wait until every one of these machines' servers has the whole stream."""
+    """Wait until one of these machines' servers leads, and all of them have the whole stream."""
     found: list[Replicas] = []
     names = {machine.server.name for machine in machines}
 
     def is_settled() -> bool:
         leading = [told for machine in machines if (told := machine.replicas())]
         found[:] = [told for told in leading if names <= told.current]
-        return len(found) == 1 and all(machine.is_well() for machine in machines)
+        # A server that was cut off says that it leads, until it hears of its successor.
+        return len(leading) == len(found) == 1 and all(machine.is_well() for machine in machines)
 
     await_true("all servers have all of the stream", is_settled, patience_s)
     return found[0]
