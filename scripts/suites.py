@@ -244,7 +244,7 @@ def of_amqp() -> list[Suite]:
             "oslo",
             "oslo.messaging's own functional tests over Crosstie; our instruments and it",
             ["oslo_messaging"],
-            *[needs.rabbitmq, needs.oslo_messaging, needs.nats],
+            *[needs.rabbitmq, needs.oslo_messaging, needs.nats, needs.namespaces],
         ),
         black_box(
             "rlinks",
