@@ -21,7 +21,7 @@ async fn serve(listener: TcpListener, answered: usize) {
         let words: Vec<_> = line.split(' ').collect();
         match words[..] {
             ["PING"] => writer.write_all(b"PONG\r\n").await.expect("it is taken"),
-            ["HPUB", "ask", reply, _, _] => {
+            ["PUB", "ask", reply, _] => {
                 asked += 1;
                 if asked == answered {
                     let answer = format!("MSG {reply} 1 2\r\nok\r\n");

@@ -26,8 +26,8 @@ pub fn publish(subject: &str, payload: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends HPUB with a reply subject, headers and a payload: a request to a server's own services, some of whose
-/// parameters are headers (`Nats-Expected-Last-Sequence`).
+/// Appends a request to a server's own services, some of whose parameters are headers (`Nats-Expected-Last-Sequence`):
+/// HPUB, or PUB without headers. JetStream drops a request of the system account that has a header, even an empty one.
 pub fn request(
     (subject, reply): (&str, &str),
     fields: &[(&str, &str)],
@@ -39,6 +39,12 @@ pub fn request(
         "{subject} {reply}"
     );
     debug_assert!(fields.iter().all(is_field), "{fields:?}");
+    if fields.is_empty() {
+        line(&["PUB", subject, reply, &payload.len().to_string()], out);
+        out.extend_from_slice(payload);
+        out.extend_from_slice(b"\r\n");
+        return;
+    }
     let fields_bytes = fields
         .iter()
         .map(|(name, value)| name.len() + value.len() + ": \r\n".len());

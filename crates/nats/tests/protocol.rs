@@ -142,8 +142,8 @@ fn requests_with_headers() {
         "HPUB a.b r.s 49 51\r\nNATS/1.0\r\nNats-Expected-Last-Sequence: 0\r\nA: \r\n\r\nhi\r\n";
     assert_eq!(String::from_utf8(out).expect("text"), expected);
     let mut out = Vec::new();
-    encode::request(("a", "r"), &[], b"", &mut out);
-    assert_eq!(out, b"HPUB a r 12 12\r\nNATS/1.0\r\n\r\n\r\n");
+    encode::request(("a", "r"), &[], b"hi", &mut out);
+    assert_eq!(out, b"PUB a r 2\r\nhi\r\n");
 }
 
 #[test]
