@@ -17,10 +17,15 @@ from ledger.stage import await_owner, node_config, role, told
 ELECTION_S = 60.0
 
 
+def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """Run a command of `crosstie cluster`."""
+    words = [str(binary()), "cluster", *map(str, arguments)]
+    return subprocess.run(words, capture_output=True, text=True, timeout=120)
+
+
 def command(*arguments: object, code: int = 0) -> str:
     """Run a command of `crosstie cluster`; return what it prints, or complains of."""
-    words = [str(binary()), "cluster", *map(str, arguments)]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    done = run(*arguments)
     assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
     return done.stdout if code == 0 else done.stderr
 

@@ -105,7 +105,16 @@ const EDGES: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
-            "auth", "client", "config", "fabric", "nats", "node", "store", "terminal", "wamp",
+            "auth",
+            "client",
+            "config",
+            "fabric",
+            "jetstream",
+            "nats",
+            "node",
+            "store",
+            "terminal",
+            "wamp",
         ],
     ),
     ("crosstie", &["cli"]),

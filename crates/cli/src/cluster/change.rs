@@ -162,8 +162,7 @@ impl Change {
             );
             put(&path, &edit.after, edit.is_secret)?;
         }
-        let record = serde_json::to_string_pretty(&self.record)? + "\n";
-        put(&directory.join(RECORD), &record, true)?;
+        keep(&self.record, directory)?;
         let pending = directory.join(PENDING);
         fs::remove_file(&pending).with_context(|| pending.display().to_string())
     }
@@ -185,6 +184,12 @@ impl Edit {
             is_secret: file.is_secret,
         }
     }
+}
+
+/// Writes a record whose files are unchanged.
+pub(super) fn keep(record: &Record, directory: &Path) -> anyhow::Result<()> {
+    let text = serde_json::to_string_pretty(record)? + "\n";
+    put(&directory.join(RECORD), &text, true)
 }
 
 fn texts(files: &Files) -> std::collections::BTreeMap<String, String> {

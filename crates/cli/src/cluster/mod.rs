@@ -16,10 +16,14 @@ mod nats_server;
 mod pages;
 mod plan;
 mod record;
+mod removal;
+mod replace;
 mod seeds;
 mod server;
 mod status;
 mod steps;
+mod survey;
+mod verdict;
 
 use std::process::ExitCode;
 
@@ -29,6 +33,7 @@ use clap::Subcommand;
 pub(crate) enum Cluster {
     Init(Box<init::Arguments>),
     Add(add::Arguments),
+    Replace(replace::Arguments),
     Status(status::Arguments),
     Demo(demo::Arguments),
 }
@@ -37,6 +42,7 @@ pub(crate) fn run(command: Cluster) -> anyhow::Result<ExitCode> {
     match command {
         Cluster::Init(arguments) => init::run(*arguments),
         Cluster::Add(arguments) => add::run(&arguments),
+        Cluster::Replace(arguments) => replace::run(&arguments),
         Cluster::Status(arguments) => status::run(&arguments),
         Cluster::Demo(arguments) => demo::run(&arguments),
     }

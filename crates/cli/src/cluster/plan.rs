@@ -52,6 +52,18 @@ impl Node {
             keys: BTreeMap::new(),
         }
     }
+
+    /// Whether it is one of these nodes: another machine with the same name shares no key.
+    pub(super) fn is_among(&self, nodes: &[Self]) -> bool {
+        let shares_key = |other: &Self| {
+            let keys = self.keys.iter();
+            keys.flat_map(|(file, keys)| keys.iter().map(move |key| (file, key)))
+                .any(|(file, key)| other.keys.get(file).is_some_and(|keys| keys.contains(key)))
+        };
+        nodes
+            .iter()
+            .any(|other| other.name == self.name && shares_key(other))
+    }
 }
 
 impl Plan {

@@ -4,7 +4,7 @@ use super::change::Change;
 use super::directory::Directory;
 use super::files::node_config;
 use super::names::{AUTHORITIES, CERTIFICATE, KEY, SERVER_CONFIG, in_folder};
-use super::plan::Plan;
+use super::plan::{Node, Plan};
 use super::server::Server;
 
 /// The last step, which this program takes: its words, and the reason.
@@ -35,11 +35,26 @@ pub(super) fn say(
 }
 
 fn steps(before: &Plan, change: &Change, last: Option<Last>) -> Vec<String> {
-    let mut steps = of_servers(before, change);
+    let mut steps = of_leaving_nodes(before, &change.record.plan);
+    steps.extend(of_servers(before, change));
     steps.extend(of_new_nodes(before, &change.record.plan));
     steps.extend(of_nodes(before, change));
     steps.extend(last.map(|(command, why)| format!("{command}: {why}")));
     steps
+}
+
+/// The servers close the connections of a node whose keys they no longer know.
+fn of_leaving_nodes(before: &Plan, plan: &Plan) -> Vec<String> {
+    let leaving = before
+        .nodes
+        .iter()
+        .filter(|node| !node.is_among(&plan.nodes));
+    let moved = match plan.vhosts.is_empty() {
+        true => "",
+        false => "crosstie amqp move its vhosts, and ",
+    };
+    let steps = leaving.map(|node| format!("{}: if it runs, {moved}stop it", node.name));
+    steps.collect()
 }
 
 /// First those that run, then the new ones.
@@ -63,9 +78,11 @@ fn of_servers(before: &Plan, change: &Change) -> Vec<String> {
 }
 
 fn of_new_nodes(before: &Plan, plan: &Plan) -> Vec<String> {
-    let names = plan.nodes.iter().map(|node| &node.name);
-    let new = names.filter(|name| before.nodes.iter().all(|was| was.name != **name));
-    let steps = new.map(|name| match plan.config {
+    let new = plan
+        .nodes
+        .iter()
+        .filter(|node| !node.is_among(&before.nodes));
+    let steps = new.map(|Node { name, .. }| match plan.config {
         Some(_) => {
             format!("{name}: copy {name} to its machine; start: crosstie start --cbdir {name}")
         }
@@ -80,9 +97,11 @@ fn of_new_nodes(before: &Plan, plan: &Plan) -> Vec<String> {
 fn of_nodes(before: &Plan, change: &Change) -> Vec<String> {
     let plan = &change.record.plan;
     let config = node_config(plan);
-    let was_there = |name: &str| before.nodes.iter().any(|was| was.name == name);
-    let names = plan.nodes.iter().map(|node| &*node.name);
-    let names: Vec<_> = names.filter(|name| was_there(name)).collect();
+    let stay = plan
+        .nodes
+        .iter()
+        .filter(|node| node.is_among(&before.nodes));
+    let names: Vec<_> = stay.map(|node| &*node.name).collect();
     let mut steps = Vec::new();
     let of_node = |path: &&str| {
         let folder_and_file = path.split_once('/');
