@@ -64,13 +64,16 @@ def servers_of(cluster: Path, request, names: str, *more: object) -> list[NatsSe
     return servers
 
 
-def made(directory: Path, request, names: str) -> list[Machine]:
-    """Start what `cluster init` writes: three servers, and a node beside each, up to three."""
+def made(directory: Path, request, names: str, *more: object) -> list[Machine]:
+    """Start what `cluster init` writes: three servers, and a node beside each, up to three.
+
+    `more` are its arguments for TLS.
+    """
     settings = node_config([])
     del settings["workers"][0]["amqp"]["vhosts"][0]["replicated"]
     (directory / "nodes.json").write_text(json.dumps(settings))
     cluster = directory / "cluster"
-    servers = servers_of(cluster, request, names, "--config", directory / "nodes.json")
+    servers = servers_of(cluster, request, names, "--config", directory / "nodes.json", *more)
     machines = []
     for name, server in zip(names, servers, strict=False):
         machine = Machine(Router(cluster / name, "--cbdir", "."), server)
@@ -79,7 +82,8 @@ def made(directory: Path, request, names: str) -> list[Machine]:
     replicated = json.loads((cluster / names[0] / "config.json").read_text())
     replicated = replicated["workers"][0]["amqp"]["vhosts"][0]["replicated"]
     ports = [server.port for server in servers]
-    assert replicated["monitor"] == [f"http://127.0.0.1:{port + 4000}" for port in ports]
+    scheme = "https" if more else "http"
+    assert replicated["monitor"] == [f"{scheme}://127.0.0.1:{port + 4000}" for port in ports]
     return machines
 
 

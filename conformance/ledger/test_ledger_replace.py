@@ -125,7 +125,9 @@ def test_a_node_keeps_its_name_and_has_new_keys(tmp_path: Path) -> None:
     key = cluster / "node1/realm1.nk"
     before, others = key.read_text(), (cluster / "node2/realm1.nk").read_text()
     servers = (cluster / "nats1/nats.conf").read_text()
-    assert "replaced: node1/realm1.nk" in command("replace", cluster, "--node", "node1", "--dry-run")
+    assert "replaced: node1/realm1.nk" in command(
+        "replace", cluster, "--node", "node1", "--dry-run"
+    )
     assert key.read_text() == before
     said = command("replace", cluster, "--node", "node1")
     assert "1. node1: if it runs, stop it" in said

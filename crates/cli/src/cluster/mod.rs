@@ -18,6 +18,7 @@ mod plan;
 mod record;
 mod removal;
 mod replace;
+mod rotate;
 mod seeds;
 mod server;
 mod status;
@@ -34,6 +35,7 @@ pub(crate) enum Cluster {
     Init(Box<init::Arguments>),
     Add(add::Arguments),
     Replace(replace::Arguments),
+    Rotate(rotate::Arguments),
     Status(status::Arguments),
     Demo(demo::Arguments),
 }
@@ -43,6 +45,7 @@ pub(crate) fn run(command: Cluster) -> anyhow::Result<ExitCode> {
         Cluster::Init(arguments) => init::run(*arguments),
         Cluster::Add(arguments) => add::run(&arguments),
         Cluster::Replace(arguments) => replace::run(&arguments),
+        Cluster::Rotate(arguments) => rotate::run(&arguments),
         Cluster::Status(arguments) => status::run(&arguments),
         Cluster::Demo(arguments) => demo::run(&arguments),
     }

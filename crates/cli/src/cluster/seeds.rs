@@ -12,6 +12,29 @@ pub(super) fn complete(plan: &mut Plan) -> anyhow::Result<Files> {
     add(plan, |keys| keys.is_empty())
 }
 
+/// Gives each node and the operator new keys beside the present ones.
+pub(super) fn renew(plan: &mut Plan) -> anyhow::Result<Files> {
+    add(plan, |_| true)
+}
+
+/// Drops the keys that newer ones have replaced.
+pub(super) fn drop_former(plan: &mut Plan) {
+    for keys in all(plan) {
+        keys.truncate(1);
+    }
+}
+
+/// Whether newer keys have been made, and the former ones are still valid.
+pub(super) fn has_former(plan: &mut Plan) -> bool {
+    all(plan).any(|keys| keys.len() > 1)
+}
+
+fn all(plan: &mut Plan) -> impl Iterator<Item = &mut Vec<String>> {
+    let nodes = plan.nodes.iter_mut();
+    let keys = nodes.flat_map(|node| node.keys.values_mut());
+    keys.chain([&mut plan.system_keys])
+}
+
 fn add(plan: &mut Plan, needs: impl Fn(&[String]) -> bool) -> anyhow::Result<Files> {
     let mut files = Files::new();
     let names = plan.key_files();
@@ -73,5 +96,23 @@ mod tests {
                 .expect("nothing is to be made")
                 .is_empty()
         );
+    }
+
+    #[test]
+    fn renewed_keys_are_known_beside_the_former_ones_until_these_are_dropped() {
+        let mut plan = plan(None);
+        complete(&mut plan).expect("they can be made");
+        let before = plan.clone();
+        assert!(!has_former(&mut plan));
+        assert_eq!(renew(&mut plan).expect("they can be made").len(), 5);
+        assert!(has_former(&mut plan));
+        let keys = |plan: &Plan| plan.nodes[0].keys["com.example.nk"].clone();
+        assert_eq!(keys(&plan)[1..], keys(&before));
+        let both = plan.files().expect("they can be made");
+        let both = &both["nats1/nats.conf"].text;
+        assert!(keys(&plan).iter().all(|key| both.contains(key)));
+        drop_former(&mut plan);
+        let last = &plan.files().expect("they can be made")["nats1/nats.conf"].text;
+        assert!(last.contains(&keys(&plan)[0]) && !last.contains(&keys(&before)[0]));
     }
 }
