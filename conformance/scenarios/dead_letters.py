@@ -231,3 +231,53 @@ def headers_of_others(s: Script) -> None:
         if got:
             c("basic.reject", delivery=got.arguments["delivery"], requeue=False)
         c.deliveries(1)
+
+
+AT_LEAST_ONCE = {
+    "x-queue-type": "quorum",
+    "x-overflow": "reject-publish",
+    "x-dead-letter-strategy": "at-least-once",
+}
+
+
+@scenario()
+def at_least_once(s: Script) -> None:
+    """The same letters as at most once, to every target."""
+    c = s.channel()
+    exchange = c.exchange("dlx", "fanout")
+    for name in ("one", "two"):
+        c.bind(c.queue(name), exchange)
+    arguments = {**AT_LEAST_ONCE, "x-dead-letter-exchange": exchange}
+    queue = c.queue("q", durable=True, arguments=arguments)
+    c("confirm.select")
+    c.send(queue, "1", headers={"mine": 1}, expiration="60000")
+    c.confirms(1)
+    c.get(queue)
+    c("basic.reject", delivery=1, requeue=False)
+    for name in ("one", "two"):
+        c.consume(s.of(name), name, no_ack=True)
+        c.deliveries(1)
+    c.nothing_more(s.of("one"))
+
+
+@scenario()
+def kept_without_a_target(s: Script) -> None:
+    """Kept letters count for the bound alone: no client sees, gets, purges or deletes them."""
+    c = s.channel()
+    arguments = {**AT_LEAST_ONCE, "x-dead-letter-exchange": s.of("absent"), "x-max-length": 2}
+    queue = c.queue("q", durable=True, arguments=arguments)
+    c("confirm.select")
+    for body in "12":
+        c.send(queue, body)
+        c.confirms(1)
+    for _ in range(2):
+        c.get(queue)
+    c("basic.nack", delivery=2, multiple=True, requeue=False)
+    for body in "345":
+        c.send(queue, body)
+        c.confirms(1)
+    c.count(queue)
+    c.get(queue)
+    c.get(queue)
+    c("queue.purge", queue=queue)
+    c("queue.delete", queue=queue)

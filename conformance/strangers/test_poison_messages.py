@@ -125,17 +125,16 @@ def test_a_message_keeps_its_place_with_a_limit_and_when_its_connection_is_lost(
         connection.channel().queue_delete("lost")
 
 
-def test_dead_letters_that_are_to_arrive_at_least_once_are_warned_of(
+def test_dead_letters_that_cannot_arrive_at_least_once_are_warned_of(
     start_broker: Callable[..., Crosstie],
 ):
-    """The declaration is accepted, as Celery's native delays need it; the log warns of it."""
+    """Without `reject-publish` the declaration falls back to at most once, as in RabbitMQ."""
     broker = start_broker()
     since = len(broker.router.log)
     arguments = {
         **QUORUM,
         "x-dead-letter-exchange": "",
         "x-dead-letter-strategy": "at-least-once",
-        "x-overflow": "reject-publish",
     }
     with connect(broker) as connection:
         channel = connection.channel()

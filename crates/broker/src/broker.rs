@@ -373,8 +373,13 @@ impl Broker {
                         why: found.why.clone(),
                     }),
             );
+            drop(unreadable);
+            alarms.extend(vhost.refused_letters());
         }
         for replicated in &self.replicated {
+            if let Ownership::Here(vhost) = replicated.ownership() {
+                alarms.extend(vhost.refused_letters());
+            }
             if let Some(why) = replicated.seen().alarm {
                 let vhost = replicated.name.to_string();
                 alarms.push(Alarm::Ledger { vhost, why });

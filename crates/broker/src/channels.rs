@@ -252,7 +252,7 @@ impl Channels {
             }
             _ => {
                 let (vhost, now, outbox) = turn.enter();
-                let warned = declared::at_least_once(method).filter(|name| !vhost.has_queue(name));
+                let warned = declared::at_most_once(method).filter(|name| !vhost.has_queue(name));
                 vhost.handle(now, key, method, outbox)?;
                 if let Some(queue) = warned {
                     outbox.warn(peer, queue, declared::AT_MOST_ONCE);

@@ -82,7 +82,7 @@ impl<P> Definer<'_, P> {
         };
         let what = format!("queue '{}'", queue.name);
         let now = self.now;
-        if declared::is_at_least_once(declare.arguments) {
+        if declared::is_at_most_once(declare.arguments) {
             self.skipped.push(Skipped {
                 what: format!(
                     "'x-dead-letter-strategy' of {what} in vhost '{}'",

@@ -8,7 +8,7 @@ use parking_lot::MutexGuard;
 
 use super::arguments;
 use super::peer::Peer;
-use super::status::{BindingStatus, ExchangeStatus, QueueStatus, VhostStatus};
+use super::status::{Alarm, BindingStatus, ExchangeStatus, QueueStatus, VhostStatus};
 use super::vhost::SharedVhost;
 
 /// Maximum number of queues, exchanges or bindings listed under one lock, which takes about 0.1 ms.
@@ -23,6 +23,17 @@ impl SharedVhost {
             messages_unacknowledged: sum(|queue| queue.messages_unacknowledged),
             ..self.lock().totals()
         }
+    }
+
+    /// The alarm that dead letters are refused by their targets, if any are.
+    pub(super) fn refused_letters(&self) -> Option<Alarm> {
+        let refused = self.lock().refused_letters()?;
+        Some(Alarm::DeadLettersRefused {
+            vhost: self.name.to_string(),
+            queue: refused.queue.to_string(),
+            queues: refused.queues,
+            letters: refused.letters,
+        })
     }
 
     pub fn status(&self) -> VhostStatus {
@@ -53,6 +64,7 @@ impl SharedVhost {
                 arguments: arguments::to_json(queue.arguments.as_table()),
                 messages_ready: queue.messages_ready as u64,
                 messages_unacked: queue.messages_unacknowledged as u64,
+                dead_letters_kept: queue.dead_letters_kept as u64,
                 consumers: queue.consumers,
                 bytes: queue.message_bytes,
             })

@@ -165,7 +165,7 @@ const BROKER_TOTALS: [Metric<TotalOfBroker>; 11] = [
 
 type OfVhost<T> = fn(&crosstie_queues::Counts) -> T;
 
-const VHOST_GAUGES: [Metric<OfVhost<usize>>; 13] = [
+const VHOST_GAUGES: [Metric<OfVhost<usize>>; 14] = [
     ("connections", "AMQP connections", |c| c.connections),
     ("channels", "AMQP channels", |c| c.channels),
     ("consumers", "AMQP consumers", |c| c.consumers),
@@ -205,9 +205,14 @@ const VHOST_GAUGES: [Metric<OfVhost<usize>>; 13] = [
         "Dead letters on their way to their exchange",
         |c| c.dead_letters_waiting,
     ),
+    (
+        "dead_letters_kept",
+        "Dead letters that queues keep until their targets accept them",
+        |c| c.dead_letters_kept,
+    ),
 ];
 
-const VHOST_COUNTS: [Metric<OfVhost<u64>>; 13] = [
+const VHOST_COUNTS: [Metric<OfVhost<u64>>; 14] = [
     ("messages_published", "Messages published", |c| c.published),
     ("messages_delivered", "Messages delivered", |c| c.delivered),
     ("messages_redelivered", "Messages delivered again", |c| {
@@ -238,6 +243,11 @@ const VHOST_COUNTS: [Metric<OfVhost<u64>>; 13] = [
         "messages_dropped",
         "Messages dropped at a queue's bound, or rejected",
         |c| c.dropped,
+    ),
+    (
+        "dead_letters_published",
+        "Dead letters that reached their targets",
+        |c| c.dead_lettered,
     ),
     (
         "dead_letters_cut",

@@ -54,6 +54,8 @@ pub struct QueueStatus {
     pub arguments: Json,
     pub messages_ready: u64,
     pub messages_unacked: u64,
+    /// Dead letters that it keeps until their targets accept them.
+    pub dead_letters_kept: u64,
     pub consumers: usize,
     /// Bytes of its messages.
     pub bytes: usize,
@@ -147,6 +149,13 @@ pub enum Alarm {
         queue: String,
         why: String,
     },
+    /// Queues keep dead letters that their targets do not accept.
+    DeadLettersRefused {
+        vhost: String,
+        queue: String,
+        queues: usize,
+        letters: usize,
+    },
     /// A replicated vhost has no owner, or is at risk of loss.
     Ledger { vhost: String, why: String },
 }
@@ -159,6 +168,7 @@ impl Alarm {
             Self::DiskLow { .. } => "disk",
             Self::MemoryFull { .. } => "memory",
             Self::QueueUnreadable { .. } => "queue",
+            Self::DeadLettersRefused { .. } => "dead-letters",
             Self::Ledger { .. } => "ledger",
         }
     }
@@ -181,6 +191,16 @@ impl fmt::Display for Alarm {
             Self::QueueUnreadable { vhost, queue, why } => write!(
                 f,
                 "the next messages of queue '{queue}' in vhost '{vhost}' cannot be read: {why}"
+            ),
+            Self::DeadLettersRefused {
+                vhost,
+                queue,
+                queues,
+                letters,
+            } => write!(
+                f,
+                "vhost '{vhost}' keeps {letters} dead letters whose targets are missing or full; queues \
+                 with such letters: {queues}, one of them is '{queue}'"
             ),
             Self::Ledger { vhost, why } => write!(f, "replicated vhost '{vhost}': {why}"),
         }

@@ -11,6 +11,8 @@ pub struct VhostConfig {
     pub consumer_timeout_ms: Option<u64>,
     /// Maximum steps of one input; the rest is left for [`crate::Vhost::work`].
     pub input_steps_max: u32,
+    /// Longest time between two attempts to publish a kept dead letter whose target refuses it.
+    pub dead_letter_retry_ms: u64,
     /// Without a store that can be read from: [`Paging::OFF`].
     pub paging: Paging,
 }
@@ -77,6 +79,7 @@ impl VhostConfig {
             limits: VhostLimits::default(),
             consumer_timeout_ms: Some(CONSUMER_TIMEOUT_MS),
             input_steps_max: INPUT_STEPS_MAX,
+            dead_letter_retry_ms: DEAD_LETTER_RETRY_MS,
             paging: Paging::OFF,
         }
     }
@@ -85,6 +88,9 @@ impl VhostConfig {
 /// Ordinary inputs finish within this bound, before their answer is sent. A tenth of a millisecond does not delay other
 /// inputs noticeably.
 const INPUT_STEPS_MAX: u32 = 1_024;
+
+/// RabbitMQ waits for three minutes; an attempt costs a few microseconds.
+const DEAD_LETTER_RETRY_MS: u64 = 1_000;
 
 /// Half an hour, as in RabbitMQ.
 const CONSUMER_TIMEOUT_MS: u64 = 1_800_000;

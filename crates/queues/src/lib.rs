@@ -51,6 +51,7 @@ pub use outbox::{Outbox, Refused};
 pub use queues::{Page, Paged, Want};
 pub use status::{
     BindingStatus, ChannelStatus, ConsumerStatus, Counts, ExchangeStatus, Part, QueueStatus,
+    RefusedLetters,
 };
 pub use time::Time;
 pub use vhost::{OperatorError, Vhost};

@@ -27,6 +27,8 @@ pub struct QueueStatus {
     pub messages_unacknowledged: usize,
     /// Bytes of all its messages; a message in several queues counts in each.
     pub message_bytes: usize,
+    /// Dead letters that it keeps until their targets have accepted them; they count for its bounds.
+    pub dead_letters_kept: usize,
     pub consumers: usize,
 }
 
@@ -79,6 +81,16 @@ pub struct ChannelStatus {
     pub prefetch_count: u16,
 }
 
+/// Dead letters that queues keep because a target is missing or full.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefusedLetters {
+    /// One of the queues.
+    pub queue: Arc<str>,
+    pub queues: usize,
+    /// Those of all queues.
+    pub letters: usize,
+}
+
 /// Gauges and counters of a vhost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
@@ -102,6 +114,8 @@ pub struct Counts {
     pub history_bytes: usize,
     /// Dead letters that have not been published yet.
     pub dead_letters_waiting: usize,
+    /// Dead letters that queues keep until their targets have accepted them.
+    pub dead_letters_kept: usize,
     /// Counters since the start, from here on.
     pub published: u64,
     pub delivered: u64,

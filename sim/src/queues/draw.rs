@@ -281,6 +281,9 @@ fn draw_queue(
         kind.length_max = chance.one_in(4).then(|| 1 + chance.below(4));
         kind.rejects_publish = kind.length_max.is_some() && chance.one_in(2);
         kind.dead_letter_queue = chance.one_in(2).then(|| DEAD[place].to_owned());
+        kind.keeps_letters = kind.is_quorum && kind.dead_letter_queue.is_some() && chance.one_in(2);
+        // Otherwise it would not keep any.
+        kind.rejects_publish |= kind.keeps_letters;
         kind.delivery_limit = (kind.is_quorum && !chance.one_in(3)).then(|| chance.below(3) as u32);
     }
     if !kind.is_quorum && chance.one_in(3) {

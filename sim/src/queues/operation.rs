@@ -20,6 +20,8 @@ pub struct QueueKind {
     pub rejects_publish: bool,
     /// Through the default exchange.
     pub dead_letter_queue: Option<String>,
+    /// Until that queue exists.
+    pub keeps_letters: bool,
     pub delivery_limit: Option<u32>,
     pub is_single_active: bool,
     /// 0: all messages in one line.

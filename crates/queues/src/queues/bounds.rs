@@ -135,6 +135,9 @@ impl Queues {
     /// `None`.
     pub(crate) fn take_due(&mut self, now: Time) -> Option<Option<QueueTimer>> {
         let (at, timer) = self.timers.take_due(now)?;
+        if let QueueTimer::Letters(key) = timer {
+            return Some(self.take_retry(key, at).then_some(timer));
+        }
         if let QueueTimer::Head(key) = timer {
             let queue = self.queues.find_mut(key);
             let waiting = queue.map(|queue| &mut queue.head_timer);
@@ -148,11 +151,15 @@ impl Queues {
         Some(Some(timer))
     }
 
-    fn set_timer(&mut self, at: Time, timer: QueueTimer) {
+    pub(super) fn set_timer(&mut self, at: Time, timer: QueueTimer) {
         let queues = &self.queues;
         self.timers.set(at, timer, |at, timer| match timer {
             QueueTimer::Head(key) => queues.find(key).is_some_and(|q| q.head_timer == Some(at)),
             QueueTimer::Unused(key) => queues.find(key).is_some(),
+            QueueTimer::Letters(key) => {
+                let letters = queues.find(key).and_then(|queue| queue.role.letters());
+                letters.is_some_and(|letters| letters.retry_at == Some(at))
+            }
         });
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::{Entry, Queue};
 use crate::ledger::Ledger;
 use crate::shrink::shrink;
-use crate::{MessageContent, QueueId, Record};
+use crate::{MessageContent, QueueId, QueueKey, Record};
 
 /// Why a message died.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +42,8 @@ pub(crate) struct DeadLetter {
     pub(crate) queue: Arc<str>,
     pub(crate) exchange: Arc<str>,
     pub(crate) routing_key: Option<Arc<str>>,
+    /// The queue, if it keeps its dead letters until their targets have accepted them.
+    pub(crate) source: Option<QueueKey>,
     /// How many deaths may follow from this one.
     pub(crate) following_max: u32,
 }
@@ -67,10 +69,11 @@ pub(crate) struct DeadLetters {
 
 impl DeadLetters {
     /// Adds a message that has left a queue with a dead-letter exchange.
-    pub(super) fn die(&mut self, queue: &Queue, entry: Entry, reason: Reason) {
+    pub(super) fn die(&mut self, key: QueueKey, queue: &Queue, entry: Entry, reason: Reason) {
+        let source = queue.settings.is_at_least_once.then_some(key);
         let stored = queue.id_of(&entry);
         let content = Arc::clone(&entry.content);
-        self.push(queue, content, Some(entry), stored, reason);
+        self.push(queue, content, Some(entry), (stored, source), reason);
     }
 
     /// Sends a refused message to the queue's dead-letter exchange.
@@ -82,7 +85,7 @@ impl DeadLetters {
     ) {
         if queue.settings.dead_letter_exchange.is_some() {
             ledger.account_content(&content);
-            self.push(queue, content, None, None, Reason::MaxLength);
+            self.push(queue, content, None, (None, None), Reason::MaxLength);
         }
     }
 
@@ -91,7 +94,7 @@ impl DeadLetters {
         queue: &Queue,
         content: Arc<MessageContent>,
         entry: Option<Entry>,
-        stored: Option<QueueId>,
+        (stored, source): (Option<QueueId>, Option<QueueKey>),
         reason: Reason,
     ) {
         let Some(exchange) = queue.settings.dead_letter_exchange.clone() else {
@@ -100,6 +103,7 @@ impl DeadLetters {
         self.died += 1;
         self.waiting.push_back(DeadLetter {
             following_max: FOLLOWING_MAX,
+            source,
             content,
             entry,
             stored,
@@ -139,7 +143,7 @@ impl DeadLetters {
         }
     }
 
-    /// Bounds the dead letters behind `waiting`, which follow from one death.
+    /// Bounds the dead letters behind `waiting`, which follow from one death. Those that their queue keeps are not cut.
     pub(crate) fn bound_following(
         &mut self,
         waiting: usize,
@@ -148,13 +152,19 @@ impl DeadLetters {
     ) {
         let following = (self.waiting.len() - waiting) as u32;
         let kept = following.min(following_max);
-        while self.waiting.len() > waiting + kept as usize {
-            if let Some(dead) = self.waiting.pop_back() {
-                ledger.counts.dropped += 1;
-                ledger.counts.dead_letters_cut += 1;
-                Self::let_go(dead, ledger);
+        let mut spared = Vec::new();
+        while self.waiting.len() > waiting + kept as usize
+            && let Some(dead) = self.waiting.pop_back()
+        {
+            if dead.source.is_some() {
+                spared.push(dead);
+                continue;
             }
+            ledger.counts.dropped += 1;
+            ledger.counts.dead_letters_cut += 1;
+            Self::let_go(dead, ledger);
         }
+        self.waiting.extend(spared.into_iter().rev());
         if kept == 0 {
             return;
         }
@@ -163,7 +173,8 @@ impl DeadLetters {
             dead.following_max = of_each;
         }
         if waiting > WAITING_MAX {
-            self.waiting.rotate_right(kept as usize);
+            let following = self.waiting.len() - waiting;
+            self.waiting.rotate_right(following);
         }
     }
 

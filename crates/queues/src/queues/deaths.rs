@@ -36,9 +36,11 @@ impl<'a> Deaths<'a> {
     /// Whether a message that comes to `queue` from `last` has been there before without a rejection since then: it
     /// would circle for ever.
     pub(crate) fn is_circle(&self, queue: &str, last: &str) -> bool {
-        if queue == last {
-            return true;
-        }
+        queue == last || self.is_circle_to(queue)
+    }
+
+    /// The same for a message whose last death is among these.
+    pub(crate) fn is_circle_to(&self, queue: &str) -> bool {
         for table in &self.tables {
             if says(*table, "reason", "rejected") {
                 return false;

@@ -99,7 +99,7 @@ impl Queues {
             ledger.counts.dropped += u64::from(reason != Reason::Expired);
             return self.forget(key, &entry, ledger, confirms);
         };
-        self.dead.die(queue, entry, reason);
+        self.dead.die(key, queue, entry, reason);
     }
 }
 

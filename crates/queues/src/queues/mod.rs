@@ -15,25 +15,32 @@ mod bounds;
 mod dead_letters;
 mod deaths;
 mod depths;
+mod entry;
+mod hidden;
 mod incoming;
 mod lane;
 mod leave;
+mod letters;
 mod messages;
 mod paging;
 mod queue;
 mod rest;
 mod restore;
+mod role;
 
 pub(crate) use self::dead_letters::{DeadLetter, DeadLetters, FOLLOWING_MAX, Reason};
 pub(crate) use self::deaths::Deaths;
+pub(crate) use self::entry::Entry;
 pub(crate) use self::incoming::{Enqueued, Handling, Incoming};
 pub(crate) use self::messages::Messages;
 pub use self::paging::{Page, Paged, Want};
-pub(crate) use self::queue::{Entry, Queue};
+pub(crate) use self::queue::Queue;
+pub(crate) use self::role::{Letter, is_hidden_name};
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use self::depths::Depths;
+use self::role::Role;
 use crate::keys::OfQueue;
 use crate::ledger::Ledger;
 use crate::slab::Slab;
@@ -59,6 +66,12 @@ pub(crate) struct Queues {
     sinking: VecDeque<(Position, QueueKey)>,
     paging: Paging,
     dead: DeadLetters,
+    /// Number of hidden queues.
+    hidden: usize,
+    /// Number of dead letters that hidden queues keep.
+    letters: usize,
+    /// The hidden queues with dead letters that were refused.
+    refused: BTreeSet<QueueKey>,
 }
 
 /// The timers of a queue.
@@ -68,6 +81,8 @@ pub(crate) enum QueueTimer {
     Head(QueueKey),
     /// It may have been unused for its expiry time.
     Unused(QueueKey),
+    /// Refused letters of a hidden queue are to be tried again.
+    Letters(QueueKey),
 }
 
 #[derive(Debug)]
@@ -92,6 +107,9 @@ impl Queues {
             sinking: VecDeque::new(),
             paging,
             dead: DeadLetters::default(),
+            hidden: 0,
+            letters: 0,
+            refused: BTreeSet::new(),
         }
     }
 
@@ -113,6 +131,15 @@ impl Queues {
             ledger.record(Record::QueueDeleted { id });
         }
         self.leave(std::mem::take(&mut queue.messages), [None; 2]);
+        match std::mem::take(&mut queue.role) {
+            Role::Ordinary => {}
+            Role::Keeping(kept) => self.end_letters(kept, ledger),
+            Role::Letters(letters) => {
+                self.hidden -= 1;
+                letters.iter().for_each(|entry| ledger.release(entry));
+            }
+            Role::Restored => self.hidden -= 1,
+        }
         Some(queue)
     }
 
@@ -214,12 +241,21 @@ impl Queues {
         self.queues.find(key).map_or(0, |q| q.messages.len())
     }
 
+    /// Without hidden ones.
     pub(crate) fn len(&self) -> usize {
-        self.queues.len()
+        self.queues.len() - self.hidden
     }
 
+    #[cfg(test)]
     pub(crate) fn iter(&self) -> impl Iterator<Item = (QueueKey, &Queue)> {
         self.queues.iter()
+    }
+
+    /// Without hidden ones.
+    pub(crate) fn visible(&self) -> impl Iterator<Item = (QueueKey, &Queue)> {
+        self.queues
+            .iter()
+            .filter(|(_, queue)| !queue.role.is_hidden())
     }
 
     /// Size of the table, free places included.
@@ -227,13 +263,14 @@ impl Queues {
         self.queues.places()
     }
 
-    /// The queues at that many places, from `place` on.
+    /// The queues at that many places, from `place` on, without hidden ones.
     pub(crate) fn part(
         &self,
         place: usize,
         places_max: usize,
     ) -> impl Iterator<Item = (QueueKey, &Queue)> {
-        self.queues.part(place, places_max)
+        let part = self.queues.part(place, places_max);
+        part.filter(|(_, queue)| !queue.role.is_hidden())
     }
 
     #[cfg(test)]

@@ -137,6 +137,16 @@ impl Queues {
         }
     }
 
+    /// Requests the next page of a hidden queue, if one is due.
+    pub(super) fn want_page(&mut self, key: QueueKey) {
+        if let Some(queue) = self.queues.find_mut(key)
+            && queue.wants_page()
+        {
+            queue.is_wanting = true;
+            self.wanting.push_back(key);
+        }
+    }
+
     /// Whether pages wait to be requested.
     pub(crate) fn has_wants(&self) -> bool {
         !self.wanting.is_empty()

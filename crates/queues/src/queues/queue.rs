@@ -4,28 +4,12 @@ use std::sync::Arc;
 
 use crosstie_amqp::{Properties, Table, TableBuf};
 
+use super::entry::Entry;
 use super::messages::Messages;
+use super::role::{Kept, Role};
 use crate::ledger::Ledger;
 use crate::topology::{Overflow, QueueArguments, QueueFlags, QueueKind};
-use crate::{ConnectionKey, MessageContent, QueueId, Record, StoredMessage, Time};
-
-/// A message's place in one queue; it moves to a channel while it waits for an acknowledgement.
-#[derive(Debug)]
-pub(crate) struct Entry {
-    pub(crate) content: Arc<MessageContent>,
-    /// A requeued message returns to this place.
-    pub(crate) place: i64,
-    pub(crate) expires_at: Option<Time>,
-    /// Number of returns; only quorum queues count.
-    pub(crate) deliveries: u32,
-    /// Its priority, if its queue has priorities (`x-max-priority`).
-    pub(crate) level: u8,
-    pub(crate) is_redelivered: bool,
-    /// Whether the store has a record of it.
-    pub(crate) is_stored: bool,
-    /// Whether the store has a record of it that a restart forgets: it has left memory, or may.
-    pub(crate) is_spilled: bool,
-}
+use crate::{ConnectionKey, QueueId, Time};
 
 #[derive(Debug)]
 pub(crate) struct Queue {
@@ -37,6 +21,7 @@ pub(crate) struct Queue {
     pub(crate) flags: QueueFlags,
     pub(crate) arguments: TableBuf,
     pub(crate) settings: QueueArguments,
+    pub(crate) role: Role,
     /// The connection that an exclusive queue belongs to.
     pub(crate) owner: Option<ConnectionKey>,
     /// The ready messages.
@@ -66,32 +51,6 @@ pub(crate) struct Queue {
     pub(super) head_timer: Option<Time>,
 }
 
-impl Entry {
-    /// Its bytes in memory beside its content.
-    pub(crate) const MEMORY_BYTES: usize = size_of::<Self>();
-
-    pub(crate) fn is_expired(&self, now: Time) -> bool {
-        self.expires_at.is_some_and(|at| at <= now)
-    }
-
-    /// Whether the store has it.
-    pub(crate) fn is_recorded(&self) -> bool {
-        self.is_stored || self.is_spilled
-    }
-
-    pub(crate) fn record(&self, queue: QueueId) -> Record {
-        Record::Enqueued {
-            queue,
-            place: self.place,
-            message: StoredMessage {
-                content: Arc::clone(&self.content),
-                expires_at: self.expires_at,
-                deliveries: self.deliveries,
-            },
-        }
-    }
-}
-
 impl Queue {
     /// An empty one.
     pub(crate) fn new(
@@ -102,7 +61,12 @@ impl Queue {
         arguments: Table<'_>,
         owner: Option<ConnectionKey>,
     ) -> Self {
+        let role = match settings.is_at_least_once {
+            true => Role::Keeping(Kept::default()),
+            false => Role::Ordinary,
+        };
         Self {
+            role,
             name,
             id,
             spill_id: None,
@@ -195,9 +159,11 @@ impl Queue {
             return false;
         }
         let (messages, bytes) = (self.messages.len() as u64, self.body_bytes);
-        // A quorum queue refuses once it is over a bound, as in RabbitMQ, and so takes one message more.
+        // A quorum queue refuses once it is over a bound, as in RabbitMQ, and so takes one message more. Dead letters that
+        // it keeps count.
+        let kept = self.role.kept().copied().unwrap_or_default();
         match self.is_quorum() {
-            true => self.is_over(messages, bytes),
+            true => self.is_over(messages + kept.letters as u64, bytes + kept.body_bytes),
             false => self.is_over(messages + 1, bytes + body_bytes as u64),
         }
     }

@@ -22,6 +22,7 @@ impl Queues {
     pub(crate) fn restore_deleted(&mut self, id: QueueId, ledger: &mut Ledger) -> Option<QueueKey> {
         let key = self.restoring.remove(&id)?;
         if let Some(queue) = self.queues.remove(key) {
+            self.hidden -= usize::from(queue.role.is_hidden());
             ledger.release_all(queue.messages);
         }
         Some(key)
@@ -104,6 +105,7 @@ impl Queues {
         ledger: &mut Ledger,
         confirms: &mut Confirms,
     ) -> Vec<QueueKey> {
+        self.adopt(ledger);
         let rested = std::mem::take(&mut self.rested);
         let mut keys = Vec::new();
         for (id, key) in std::mem::take(&mut self.restoring) {

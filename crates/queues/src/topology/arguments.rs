@@ -32,6 +32,8 @@ pub(crate) struct QueueArguments {
     pub(crate) priority_max: u8,
     pub(crate) dead_letter_exchange: Option<Arc<str>>,
     pub(crate) dead_letter_routing_key: Option<Arc<str>>,
+    /// Whether dead letters are kept until their targets have accepted them (`x-dead-letter-strategy`).
+    pub(crate) is_at_least_once: bool,
     pub(crate) delivery_limit: Option<u64>,
     pub(crate) is_single_active_consumer: bool,
 }
@@ -110,6 +112,9 @@ impl QueueArguments {
         if kind == QueueKind::Quorum && parsed.overflow == Overflow::RejectPublishDeadLetter {
             parsed.overflow = Overflow::DropHead;
         }
+        // Otherwise RabbitMQ falls back to at most once, too.
+        parsed.is_at_least_once &=
+            parsed.dead_letter_exchange.is_some() && parsed.overflow == Overflow::RejectPublish;
         Ok(parsed)
     }
 
@@ -232,12 +237,10 @@ const ARGUMENTS: &[Argument] = &[
     Argument {
         name: "x-dead-letter-strategy",
         kinds: QUORUM,
-        read: |_, value| {
-            one_of(
-                value,
-                &["at-most-once", "at-least-once"],
-                "invalid_dlx_strategy",
-            )
+        read: |queue, value| {
+            let known = ["at-most-once", "at-least-once"];
+            queue.is_at_least_once = value.as_str() == Some(known[1]);
+            one_of(value, &known, "invalid_dlx_strategy")
         },
     },
     Argument {

@@ -29,6 +29,7 @@ impl Topology {
     pub(super) fn add_binding(&mut self, binding: Arc<Binding>, details: Details) -> Option<u64> {
         self.count_steps(BINDING_STEPS);
         let key = self.bindings.insert(&binding)?;
+        self.changes += 1;
         self.bytes.held += binding.bytes();
         let mut order = None;
         self.change_exchange(binding.source, |source| {
@@ -201,6 +202,7 @@ impl Topology {
     pub(super) fn take_binding(&mut self, key: BindingKey) -> Option<Arc<Binding>> {
         self.count_steps(BINDING_STEPS);
         let binding = self.bindings.remove(key)?;
+        self.changes += 1;
         self.bytes.held -= binding.bytes();
         match binding.target {
             Target::Exchange(exchange) => {

@@ -168,6 +168,7 @@ impl Topology {
         exchange.alternate_of = self.alternates.get(&name).copied().unwrap_or(0);
         let alternate = exchange.alternate.clone();
         let key = self.exchanges.insert(exchange);
+        self.changes += 1;
         self.exchange_keys.insert(name, key);
         if let Some(alternate) = alternate {
             self.add_alternate(&alternate);
@@ -183,6 +184,7 @@ impl Topology {
             return;
         };
         self.count_steps(BINDING_STEPS);
+        self.changes += 1;
         self.exchange_keys.remove(&exchange.name);
         if exchange.has_history {
             self.ended_histories.push(key);

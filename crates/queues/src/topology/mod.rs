@@ -101,6 +101,8 @@ pub(crate) struct Topology {
     history_messages_max: usize,
     /// The steps since they were last taken.
     steps: u32,
+    /// Number of changes that may lead a message to another queue.
+    changes: u64,
 }
 
 /// Exchanges that every vhost has: name, kind, internal.
@@ -160,6 +162,7 @@ impl Topology {
             ended_histories: Vec::new(),
             history_messages_max: limits.history_messages_max,
             steps: 0,
+            changes: 0,
         }
     }
 
@@ -169,6 +172,11 @@ impl Topology {
             "" => Some(self.default_exchange),
             name => self.exchange_keys.get(name).copied(),
         }
+    }
+
+    /// Number of changes that may lead a message to another queue.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes
     }
 
     pub(crate) fn exchange_count(&self) -> usize {

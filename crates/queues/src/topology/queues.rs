@@ -47,6 +47,7 @@ impl Topology {
     ) {
         let bytes = name.len() + argument_bytes;
         self.bytes.held += bytes;
+        self.changes += 1;
         let place = place(key);
         let places = &mut self.queues.places;
         if places.len() <= place {
@@ -71,6 +72,7 @@ impl Topology {
         }
         if let Some(entry) = self.queues.places[place(key)].take() {
             self.queues.keys.remove(&entry.name);
+            self.changes += 1;
             self.bytes.held -= entry.bytes;
             let remains_before = self.remains.len();
             self.leave_queue(entry.incoming);

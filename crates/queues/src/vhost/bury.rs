@@ -3,12 +3,13 @@
 use crosstie_amqp::{DeliveryMode, Properties};
 
 use super::Vhost;
+use crate::ledger::Ledger;
 use crate::queues::{DeadLetter, DeadLetters, Deaths, FOLLOWING_MAX, Handling, Incoming, Reason};
 use crate::topology::Routed;
 use crate::{Outbox, Time};
 
 /// A message that has died more often is dropped. Its headers would grow with each death.
-const DEATHS_MAX: usize = 64;
+pub(super) const DEATHS_MAX: usize = 64;
 
 /// Steps of a dead letter, beside routing and copying: its headers are rewritten.
 const DEATH_STEPS: usize = 16;
@@ -46,14 +47,16 @@ impl<H> Vhost<H> {
         let waiting = self.queues.dead().len();
         // Messages that it pushes out of queues follow from it, and are known as followers only now.
         let end = self.ledger.steps.lift();
-        match self.publish_dead(now, &dead, out) {
-            true => self.ledger.counts.dead_lettered += 1,
-            false => self.ledger.counts.dropped += 1,
+        match dead.source {
+            // It is counted once its targets have accepted it.
+            Some(source) if self.keep_letter(now, &dead, source, out) => {}
+            None if self.publish_dead(now, &dead, out) => self.ledger.counts.dead_lettered += 1,
+            _ => self.ledger.counts.dropped += 1,
         }
         self.ledger.steps.until(end);
         let routed = self.topology.take_steps();
         self.ledger.steps.spend(routed as usize);
-        if self.queues.dead().len() > waiting {
+        if dead.source.is_none() && self.queues.dead().len() > waiting {
             let following_max = dead.following_max;
             self.queues
                 .dead_mut()
@@ -73,10 +76,7 @@ impl<H> Vhost<H> {
         if deaths.count() >= DEATHS_MAX {
             return false;
         }
-        let bytes = deaths.with(now, dead);
-        let steps = &mut self.ledger.steps;
-        steps.spend(DEATH_STEPS + bytes.len() / HEADER_BYTES_PER_STEP);
-        steps.spend_on_body(content.body().len());
+        let bytes = dead_letter_properties(now, dead, &mut self.ledger);
         let properties = Properties::from_checked_bytes(&bytes);
         let named = properties.parse_for_broker();
         let routing_key = dead.routing_key.as_deref();
@@ -115,4 +115,14 @@ impl<H> Vhost<H> {
         }
         is_taken
     }
+}
+
+/// The bytes of a dead letter's properties, which tell how it died.
+pub(super) fn dead_letter_properties(now: Time, dead: &DeadLetter, ledger: &mut Ledger) -> Vec<u8> {
+    let content = &dead.content;
+    let bytes = Deaths::of(content.properties()).with(now, dead);
+    let steps = &mut ledger.steps;
+    steps.spend(DEATH_STEPS + bytes.len() / HEADER_BYTES_PER_STEP);
+    steps.spend_on_body(content.body().len());
+    bytes
 }

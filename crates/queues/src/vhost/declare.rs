@@ -11,7 +11,7 @@ use crosstie_auth::Access;
 
 use super::Vhost;
 use super::methods::Context;
-use crate::queues::Queue;
+use crate::queues::{Queue, is_hidden_name};
 use crate::topology::{
     BindingRequest, Caller, NewBinding, QueueArguments, QueueFlags, Resource,
     check_queue_equivalent, check_server_named, strip_line_ends,
@@ -76,6 +76,11 @@ impl<H> Vhost<H> {
             }
             name => {
                 caller.check_not_reserved(Resource::queue(name, &vhost))?;
+                if is_hidden_name(name) {
+                    let text =
+                        format!("queue name '{name}' is reserved for queues of the broker's own");
+                    return Err(caller.fault(ReplyCode::AccessRefused, text));
+                }
                 name.into()
             }
         };

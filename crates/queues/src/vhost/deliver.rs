@@ -10,6 +10,13 @@ use crate::{ChannelKey, ConnectionKey, Outbox, QueueKey, Refused, Time};
 impl<H> Vhost<H> {
     /// Drops messages beyond a queue's bounds, and sends ready ones to consumers with room.
     pub(super) fn attend(&mut self, now: Time, key: QueueKey, out: &mut dyn Outbox<H>) {
+        if self
+            .queues
+            .find(key)
+            .is_some_and(|queue| queue.role.is_hidden())
+        {
+            return self.attend_hidden(now, key, out);
+        }
         self.queues.sink(key, &mut self.ledger);
         // First the bounds, then the consumers: a message beyond a bound is sent to none.
         self.queues

@@ -82,6 +82,12 @@ impl<H> Vhost<H> {
         for (_, queue) in self.queues.iter() {
             queue.messages.iter().for_each(|entry| held.entry(entry));
         }
+        for (key, queue) in self.queues.iter() {
+            for entry in queue.role.letters().into_iter().flat_map(|l| l.iter()) {
+                held.entry(entry);
+                *held.unacked_of_queues.entry(key).or_default() += 1;
+            }
+        }
         for settling in self.settlements.iter() {
             for (_, delivery) in settling.deliveries() {
                 held.delivery(delivery);

@@ -3,7 +3,7 @@
 use super::Vhost;
 use crate::QueueKey;
 use crate::queues::Queue;
-use crate::status::{BindingStatus, Counts, ExchangeStatus, Part, QueueStatus};
+use crate::status::{BindingStatus, Counts, ExchangeStatus, Part, QueueStatus, RefusedLetters};
 
 impl<H> Vhost<H> {
     /// The queues at that many places, from `place` on; 0 is the first. Queues that are created or deleted between two
@@ -54,8 +54,19 @@ impl<H> Vhost<H> {
             history_messages: self.histories.messages(),
             history_bytes: self.histories.bytes(),
             dead_letters_waiting: self.queues.dead().len(),
+            dead_letters_kept: self.queues.letters(),
             ..self.ledger.counts
         }
+    }
+
+    /// The dead letters that targets have refused, if there are any.
+    pub fn refused_letters(&self) -> Option<RefusedLetters> {
+        let refused = self.queues.refused();
+        Some(RefusedLetters {
+            queue: self.queues.source_of_letters(*refused.first()?)?,
+            queues: refused.len(),
+            letters: self.queues.letters(),
+        })
     }
 
     pub(super) fn queue_status(&self, key: QueueKey, queue: &Queue) -> QueueStatus {
@@ -69,6 +80,7 @@ impl<H> Vhost<H> {
             messages_ready: queue.messages.len(),
             messages_unacknowledged: queue.unacknowledged,
             message_bytes: queue.body_bytes as usize,
+            dead_letters_kept: queue.role.kept().map_or(0, |kept| kept.letters),
             consumers: self.consumers.count_of_queue(key),
         }
     }

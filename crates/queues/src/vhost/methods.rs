@@ -67,7 +67,7 @@ impl<H> Vhost<H> {
         let Some(context) = self.context(key, method.ids()) else {
             return Ok(());
         };
-        match method {
+        let result = match method {
             Method::BasicGet(get) => self.handle_get(now, &context, get, out),
             Method::BasicQos(qos) => self.handle_qos(now, &context, qos, out),
             Method::BasicConsume(consume) => self.handle_consume(now, &context, consume, out),
@@ -94,7 +94,9 @@ impl<H> Vhost<H> {
             Method::TxCommit(_) => self.handle_commit(now, &context, out),
             Method::TxRollback(_) => self.handle_rollback(&context, out),
             other => self.handle_exchange_method(now, &context, other, out),
-        }
+        };
+        self.follow_topology(now);
+        result
     }
 
     /// Handles the methods of class exchange, which all belong to the topology.

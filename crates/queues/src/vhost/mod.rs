@@ -25,6 +25,7 @@ mod get;
 mod histories;
 #[cfg(test)]
 mod invariants;
+mod letters;
 mod listings;
 mod methods;
 mod operators;
@@ -87,6 +88,10 @@ pub struct Vhost<H> {
     settlements: Settlements,
     histories: Histories,
     ledger: Ledger,
+    /// The number of changes of the topology after which refused letters were tried again, and the earliest time of
+    /// the next such attempt.
+    changes_followed: u64,
+    next_follow: Time,
     /// The vhost accepts no connection any more.
     has_ended: bool,
     /// The targets of a message: emptied, and used again.
@@ -112,6 +117,8 @@ impl<H> Vhost<H> {
             confirms: Confirms::new(),
             settlements: Settlements::default(),
             ledger: Ledger::default(),
+            changes_followed: 0,
+            next_follow: Time(0),
             has_ended: false,
             targets: Vec::new(),
         }
@@ -146,7 +153,7 @@ impl<H> Vhost<H> {
     }
 
     pub fn has_queue(&self, name: &str) -> bool {
-        self.topology.queue(name).is_some()
+        self.topology.queue(name).is_some() || self.queues.has_hidden(name)
     }
 
     pub fn name(&self) -> &str {

@@ -45,7 +45,7 @@ impl<H> Vhost<H> {
     }
 
     pub fn queues(&self) -> impl Iterator<Item = QueueStatus> {
-        let queues = self.queues.iter();
+        let queues = self.queues.visible();
         queues.map(|(key, queue)| self.queue_status(key, queue))
     }
 
@@ -100,7 +100,7 @@ impl<H> Vhost<H> {
 
     /// Walks all queues.
     pub fn counts(&self) -> Counts {
-        let queues = self.queues.iter().map(|(_, queue)| queue);
+        let queues = self.queues.visible().map(|(_, queue)| queue);
         let (ready, unacknowledged) = queues.fold((0, 0), |(ready, unacknowledged), queue| {
             (
                 ready + queue.messages.len(),

@@ -436,6 +436,12 @@ impl Driver {
         if self.below(4) == 0 {
             table = table.with("x-expires", Value::I32(1 + self.below(100) as i32));
         }
+        if kind == b"quorum" && self.chance() {
+            table = table.with(
+                "x-dead-letter-strategy",
+                Value::LongString(b"at-least-once"),
+            );
+        }
         if kind == b"quorum" {
             table = table.with("x-delivery-limit", Value::I32(self.below(3) as i32));
         }

@@ -6,7 +6,7 @@ use crosstie_amqp::TableBuf;
 use crosstie_auth::Permissions;
 
 use super::Vhost;
-use crate::queues::Queue;
+use crate::queues::{Queue, is_hidden_name};
 use crate::topology::{Caller, QueueArguments, QueueFlags, Resource};
 use crate::{Journal, Outbox, QueueId, Record, Time};
 
@@ -22,7 +22,9 @@ impl<H> Vhost<H> {
                 arguments,
             } => {
                 self.queues.restore_id(id);
-                if self.topology.queue(&name).is_none() {
+                if is_hidden_name(&name) {
+                    self.queues.restore_hidden(now, id, name);
+                } else if self.topology.queue(&name).is_none() {
                     self.restore_queue(now, id, name, auto_delete, &arguments);
                 }
             }

@@ -35,6 +35,7 @@ impl<H> Vhost<H> {
             match timer {
                 Some(QueueTimer::Head(key)) => self.deliver(now, key, out),
                 Some(QueueTimer::Unused(key)) => self.handle_unused(now, key, out),
+                Some(QueueTimer::Letters(key)) => self.retry_letters(now, key, out),
                 None => {}
             }
             return true;

@@ -250,6 +250,7 @@ impl Player {
                 "consumer_timeout" => {
                     self.config.consumer_timeout_ms = Some(milliseconds(value)?);
                 }
+                "dead_letter_retry" => self.config.dead_letter_retry_ms = milliseconds(value)?,
                 "definition_bytes_max" => limits.definition_bytes_max = number()?,
                 _ => return Err(format!("no such setting: {key}={value}")),
             }
@@ -386,6 +387,7 @@ impl Player {
                 "evicted" => counts.history_evicted as usize,
                 "cut" => counts.dead_letters_cut as usize,
                 "dying" => counts.dead_letters_waiting,
+                "kept" => counts.dead_letters_kept,
                 "dead" => counts.dead_lettered as usize,
                 "uncommitted" => counts.uncommitted_bytes,
                 "records" => self.committed.len(),

@@ -255,12 +255,14 @@ impl Model {
     }
 
     fn declare(&mut self, from: Channel, name: &str, kind: &QueueKind) {
-        if self.queue(name).is_none() {
+        let is_new = self.queue(name).is_none();
+        if is_new {
             self.queues.push(Queue {
                 name: name.to_owned(),
                 kind: kind.clone(),
                 owner: from.connection,
                 entries: Vec::new(),
+                letters: Vec::new(),
                 consumers: Vec::new(),
             });
         }
@@ -269,6 +271,9 @@ impl Model {
             .map(|queue| (queue.ready(), queue.consumers.len()));
         let (messages, consumers) = counts.unwrap_or_default();
         self.count(from, "queue.declare-ok", messages, consumers);
+        if is_new {
+            self.bury_kept(name);
+        }
     }
 
     fn delete_queue(&mut self, name: &str) {

@@ -40,7 +40,15 @@ pub struct Model {
     /// go before others until the input is over.
     full: Vec<Channel>,
     /// In a commit: the dead letters to be published at its end, and their targets.
-    dying: Option<Vec<(Option<String>, Entry)>>,
+    dying: Option<Vec<(Grave, Entry)>>,
+}
+
+/// Where a message that dies goes.
+#[derive(Clone, Debug)]
+pub(super) struct Grave {
+    target: Option<String>,
+    /// The queue that keeps it until the target exists.
+    keeper: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,6 +74,8 @@ pub struct Queue {
     /// In their order, the highest priority first; one that is delivered keeps its place until it
     /// is acknowledged.
     pub entries: Vec<Entry>,
+    /// Dead letters whose target does not exist.
+    pub letters: Vec<Entry>,
     /// As they came; a single active one is the first.
     pub consumers: Vec<Consumer>,
 }
@@ -226,10 +236,18 @@ impl Queue {
         max.is_some_and(|max| self.ready() > max)
     }
 
+    pub(super) fn grave(&self) -> Grave {
+        Grave {
+            target: self.kind.dead_letter_queue.clone(),
+            keeper: self.kind.keeps_letters.then(|| self.name.clone()),
+        }
+    }
+
     /// Whether it refuses another message. A quorum queue does so once it is over its bound.
     pub fn refuses(&self) -> bool {
         let max = self.kind.length_max.filter(|_| self.kind.rejects_publish);
-        max.is_some_and(|max| self.ready() >= max + usize::from(self.kind.is_quorum))
+        let count = self.ready() + self.letters.len();
+        max.is_some_and(|max| count >= max + usize::from(self.kind.is_quorum))
     }
 
     /// Whether a crash leaves a message in it.
@@ -335,6 +353,11 @@ impl Model {
         queues.sort();
         queues.dedup();
         Some(queues)
+    }
+
+    /// Number of dead letters that queues keep.
+    pub fn letters(&self) -> usize {
+        self.queues.iter().map(|queue| queue.letters.len()).sum()
     }
 
     /// Channels that have as much as they may have, or had a moment ago.

@@ -1,7 +1,7 @@
 //! The fate of messages that are delivered, or must not be any more.
 
 use super::super::operation::{Channel, Settlement};
-use super::{Entry, Held, Model, Queue};
+use super::{Entry, Grave, Held, Model, Queue};
 
 impl Model {
     /// Removes messages that have expired or exceed the bounds, and moves them to the dead-letter targets.
@@ -34,9 +34,9 @@ impl Model {
             let Some(place) = place else {
                 return;
             };
-            let target = queue.kind.dead_letter_queue.clone();
+            let grave = queue.grave();
             let entry = queue.entries.remove(place);
-            self.bury(target, &entry);
+            self.bury(grave, &entry);
         }
     }
 
@@ -47,9 +47,9 @@ impl Model {
             if due.is_none_or(|due| due > self.now_ms) && !is_over(queue) {
                 break;
             }
-            let target = queue.kind.dead_letter_queue.clone();
+            let grave = queue.grave();
             let entry = self.queues[place].entries.remove(head);
-            self.bury(target, &entry);
+            self.bury(grave, &entry);
         }
     }
 
@@ -100,8 +100,8 @@ impl Model {
             }
             let entry = queue.entries.remove(place);
             if settlement != Settlement::Accept {
-                let target = queue.kind.dead_letter_queue.clone();
-                self.bury(target, &entry);
+                let grave = queue.grave();
+                self.bury(grave, &entry);
             }
             return;
         }
@@ -114,23 +114,23 @@ impl Model {
             let Some(limit) = queue.kind.delivery_limit else {
                 continue;
             };
-            let target = queue.kind.dead_letter_queue.clone();
+            let grave = queue.grave();
             let is_over = |entry: &mut Entry| entry.deliveries > limit;
             let over: Vec<Entry> = queue.entries.extract_if(.., is_over).collect();
             for entry in over {
-                self.bury(target.clone(), &entry);
+                self.bury(grave.clone(), &entry);
             }
         }
     }
 
     /// Publishes a dead letter.
-    pub(super) fn bury(&mut self, target: Option<String>, entry: &Entry) {
+    pub(super) fn bury(&mut self, grave: Grave, entry: &Entry) {
         if let Some(dying) = &mut self.dying {
-            dying.push((target, entry.clone()));
+            dying.push((grave, entry.clone()));
             return;
         }
         let input = self.input;
-        let queue = target.and_then(|name| self.queue_mut(&name));
+        let queue = grave.target.and_then(|name| self.queue_mut(&name));
         if let Some(queue) = queue {
             queue.push(Entry {
                 message: entry.message,
@@ -142,6 +142,22 @@ impl Model {
                 since: input,
                 held: None,
             });
+        } else if let Some(keeper) = grave.keeper.and_then(|name| self.queue_mut(&name)) {
+            keeper.letters.push(entry.clone());
+        }
+    }
+
+    /// Publishes the dead letters that were kept until that queue existed.
+    pub(super) fn bury_kept(&mut self, target: &str) {
+        for place in 0..self.queues.len() {
+            let queue = &mut self.queues[place];
+            if queue.kind.dead_letter_queue.as_deref() != Some(target) {
+                continue;
+            }
+            let grave = queue.grave();
+            for entry in std::mem::take(&mut queue.letters) {
+                self.bury(grave.clone(), &entry);
+            }
         }
     }
 }

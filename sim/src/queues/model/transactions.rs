@@ -142,8 +142,8 @@ impl Model {
         }
         self.take_deliveries(&mut sent, |_| true);
         self.settle_queues();
-        for (target, entry) in self.dying.take().into_iter().flatten() {
-            self.bury(target, &entry);
+        for (grave, entry) in self.dying.take().into_iter().flatten() {
+            self.bury(grave, &entry);
         }
         self.take_deliveries(&mut sent, |_| true);
         if is_rejected {

@@ -254,11 +254,15 @@ impl VhostSimulation {
         if let Some(missing) = queues.find(|queue| !names.contains(&queue.name)) {
             return Err(format!("there is no queue {}", missing.name));
         }
+        let (kept, expected) = (self.vhost.counts().dead_letters_kept, self.model.letters());
+        if kept != expected {
+            return Err(format!("{kept} dead letters are kept, expected {expected}"));
+        }
         let is_empty = self
             .model
             .queues
             .iter()
-            .all(|queue| queue.entries.is_empty());
+            .all(|queue| queue.entries.is_empty() && queue.letters.is_empty());
         let open = self.model.channels.iter();
         let mut transactions = open.filter_map(|open| open.transaction.as_ref());
         let holds_none = transactions.all(|transaction| transaction.publications.is_empty());

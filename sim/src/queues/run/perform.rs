@@ -338,6 +338,12 @@ fn arguments_of_queue(kind: &QueueKind) -> TableBuf {
                 Value::LongString(queue.as_bytes()),
             );
     }
+    if kind.keeps_letters {
+        table = table.with(
+            "x-dead-letter-strategy",
+            Value::LongString(b"at-least-once"),
+        );
+    }
     if let Some(limit) = kind.delivery_limit {
         table = table.with("x-delivery-limit", number(limit as usize));
     }

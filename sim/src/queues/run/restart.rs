@@ -16,6 +16,8 @@ pub(super) fn vhost(seed: u64, input_steps_max: u32) -> Vhost<u32> {
     let config = VhostConfig {
         // No timeouts here.
         consumer_timeout_ms: None,
+        // Every change of the topology is followed.
+        dead_letter_retry_ms: 0,
         input_steps_max,
         ..VhostConfig::named("/")
     };
@@ -112,21 +114,7 @@ impl VhostSimulation {
         let connection = vhost.open_connection(1, client());
         let channel = vhost.open_channel(connection, 1);
         let channel = channel.map_err(|fault| fault.text)?;
-        let found = describe_vhost(&vhost);
-        let (exchanges, bindings, _) = describe(&kept);
-        if found != (exchanges, bindings) {
-            return Err(format!(
-                "after a crash there is {found:?}, expected {kept:?}"
-            ));
-        }
-        let mut names: Vec<String> = vhost.queues().map(|queue| queue.name.to_string()).collect();
-        names.sort();
-        let expected: Vec<&String> = kept.queues.iter().map(|queue| &queue.name).collect();
-        if names.len() != expected.len() || !names.iter().all(|name| expected.contains(&name)) {
-            return Err(format!(
-                "after a crash there are {names:?}, expected {expected:?}"
-            ));
-        }
+        let names = compare(&vhost, &kept)?;
         // Those for dead letters first (`d…`): emptying another may send some there.
         for name in names {
             // Some queues are only to be consumed.
@@ -173,6 +161,32 @@ impl VhostSimulation {
     }
 }
 
+/// Compares everything but messages; returns the names of the queues.
+fn compare(vhost: &Vhost<u32>, kept: &Model) -> Result<Vec<String>, String> {
+    let found = describe_vhost(vhost);
+    let (exchanges, bindings, _) = describe(kept);
+    if found != (exchanges, bindings) {
+        return Err(format!(
+            "after a crash there is {found:?}, expected {kept:?}"
+        ));
+    }
+    let mut names: Vec<String> = vhost.queues().map(|queue| queue.name.to_string()).collect();
+    names.sort();
+    let expected: Vec<&String> = kept.queues.iter().map(|queue| &queue.name).collect();
+    if names.len() != expected.len() || !names.iter().all(|name| expected.contains(&name)) {
+        return Err(format!(
+            "after a crash there are {names:?}, expected {expected:?}"
+        ));
+    }
+    let (found, expected) = (vhost.counts().dead_letters_kept, kept.letters());
+    if found != expected {
+        return Err(format!(
+            "after a crash {found} dead letters are kept, expected {expected}"
+        ));
+    }
+    Ok(names)
+}
+
 fn restore(
     disk: &Disk,
     now: Time,
@@ -214,7 +228,9 @@ fn describe(model: &Model) -> (Described, Described, Contents) {
             .map(|queue| {
                 let entries = queue.entries.iter();
                 let entries = entries.map(|entry| (entry.message, entry.deliveries));
-                (queue.name.clone(), entries.collect())
+                // A kept dead letter is never delivered.
+                let letters = queue.letters.iter().map(|entry| (entry.message, u32::MAX));
+                (queue.name.clone(), entries.chain(letters).collect())
             })
             .collect::<Vec<_>>(),
     );

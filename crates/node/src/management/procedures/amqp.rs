@@ -295,6 +295,7 @@ fn about_queue(vhost: &str, queue: &QueueStatus) -> Json {
         "arguments": queue.arguments,
         "messages_ready": queue.messages_ready,
         "messages_unacked": queue.messages_unacked,
+        "dead_letters_kept": queue.dead_letters_kept,
         "consumers": queue.consumers,
         "bytes": queue.bytes,
     })

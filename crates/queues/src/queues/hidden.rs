@@ -1,0 +1,85 @@
+//! Queues that clients do not see: they are added, and restored.
+
+use std::sync::Arc;
+
+use crosstie_amqp::{Table, TableBuf, Value};
+
+use super::role::{Role, is_hidden_name, source_of};
+use super::{Queue, Queues};
+use crate::ledger::Ledger;
+use crate::topology::{QueueArguments, QueueFlags, QueueKind};
+use crate::{QueueId, QueueKey, Record, Time};
+
+impl Queues {
+    /// Adds a hidden queue.
+    pub(super) fn add_hidden(
+        &mut self,
+        now: Time,
+        name: Arc<str>,
+        is_durable: bool,
+        role: Role,
+        ledger: &mut Ledger,
+    ) -> QueueKey {
+        let id = is_durable.then(|| self.take_id());
+        let queue = hidden(now, name, id, role);
+        if let Some(id) = id {
+            ledger.record(Record::QueueDeclared {
+                id,
+                name: queue.name.clone(),
+                auto_delete: false,
+                arguments: queue.arguments.clone(),
+            });
+        }
+        self.hidden += 1;
+        self.queues.insert(queue)
+    }
+
+    /// Restores a hidden queue; [`Self::end_restoring`] gives it to its owner.
+    pub(crate) fn restore_hidden(&mut self, now: Time, id: QueueId, name: Arc<str>) {
+        if !self.restoring.contains_key(&id) {
+            self.hidden += 1;
+            self.restore_queue(id, hidden(now, name, Some(id), Role::Restored));
+        }
+    }
+
+    /// Gives restored hidden queues to their owners, and removes those whose owner is gone.
+    pub(super) fn adopt(&mut self, ledger: &mut Ledger) {
+        let restored = self.restoring.values().copied();
+        let is_restored = |key: &QueueKey| {
+            let queue = self.queues.find(*key);
+            queue.is_some_and(|queue| matches!(queue.role, Role::Restored))
+        };
+        let restored: Vec<QueueKey> = restored.filter(is_restored).collect();
+        for key in restored {
+            let name = self.queues.find(key).map(|queue| queue.name.clone());
+            let source = name.and_then(|name| source_of(&name));
+            let source = source.and_then(|id| self.restoring.get(&id).copied());
+            if !source.is_some_and(|source| self.adopt_letters(key, source)) {
+                self.remove(key, ledger);
+            }
+        }
+    }
+
+    /// Whether a hidden queue has that name.
+    pub(crate) fn has_hidden(&self, name: &str) -> bool {
+        is_hidden_name(name) && self.queues.iter().any(|(_, queue)| *queue.name == *name)
+    }
+}
+
+fn hidden(now: Time, name: Arc<str>, id: Option<QueueId>, role: Role) -> Queue {
+    let flags = QueueFlags {
+        durable: id.is_some(),
+        exclusive: false,
+        auto_delete: false,
+    };
+    // It records every message, whatever its delivery mode.
+    let settings = QueueArguments {
+        kind: QueueKind::Quorum,
+        ..QueueArguments::default()
+    };
+    let arguments = TableBuf::new().with("x-queue-type", Value::LongString(b"quorum"));
+    let arguments: Table<'_> = arguments.as_table();
+    let mut queue = Queue::new(now, name, id, (flags, settings), arguments, None);
+    queue.role = role;
+    queue
+}
