@@ -1,21 +1,19 @@
 //! `crosstie amqp`: the replicated vhosts of a running node: their owners, the handover to another node, the recovery
 //! of a log.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
-use std::{fs, io};
 
-use anyhow::{Context, bail};
+use anyhow::Context as _;
 use clap::{Args, Subcommand, ValueEnum};
 use crosstie_client::{Arguments, args};
-use crosstie_store::Replaced;
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 
 use crate::management::Place;
 use crate::queues::lists::{Column, Show, column};
 use crate::queues::realm::{ManagementRealm, Refused};
 use crate::queues::table;
-use crate::wait_for;
+use crate::{release, wait_for};
 
 /// List, move, recover and release replicated vhosts.
 #[derive(Args)]
@@ -38,7 +36,7 @@ enum Action {
     List,
     Move(MoveArguments),
     Recover(RecoverArguments),
-    Release(ReleaseArguments),
+    Release(release::ReleaseArguments),
 }
 
 /// Move a vhost to another node. Run this on the owner.
@@ -95,22 +93,6 @@ enum From {
     Store,
 }
 
-/// Write the owner's copy of a vhost into a store, to end its replication. Stop the node first.
-///
-/// The copy replaces the store's content of that vhost; other vhosts are unchanged. Then start the node with the vhost
-/// without `replicated`.
-#[derive(Args)]
-struct ReleaseArguments {
-    /// The vhost's name.
-    vhost: String,
-    /// Store of the worker.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["worker", "cbdir", "socket"])]
-    store: PathBuf,
-    /// Copy to use, if several are beside the store.
-    #[arg(long, value_name = "FILE")]
-    copy: Option<PathBuf>,
-}
-
 static COLUMNS: [Column; 6] = [
     column("vhost", Show::Text("name")),
     column("this node", Show::Text("role")),
@@ -122,7 +104,7 @@ static COLUMNS: [Column; 6] = [
 
 pub(crate) fn run(arguments: AmqpArguments) -> anyhow::Result<ExitCode> {
     if let Action::Release(asked) = &arguments.action {
-        return release(asked, arguments.json);
+        return release::run(asked, arguments.json);
     }
     let url = arguments.place.management_url()?;
     let is_json = arguments.json;
@@ -224,90 +206,6 @@ async fn recover(realm: &ManagementRealm, asked: RecoverArguments, is_json: bool
         ExitCode::FAILURE
     };
     Ok(Ok((text, exit_code)))
-}
-
-fn release(asked: &ReleaseArguments, is_json: bool) -> anyhow::Result<ExitCode> {
-    let ReleaseArguments { vhost, store, copy } = asked;
-    let beside = Beside::of(store, vhost);
-    let copy = match copy {
-        Some(copy) => copy.clone(),
-        None => beside.only_copy()?,
-    };
-    let replaced = crosstie_store::replace(store, vhost, &copy)?;
-    beside.forget()?;
-    let (store, copy) = (store.display(), copy.display());
-    let Replaced {
-        queues,
-        messages,
-        queues_before,
-        messages_before,
-    } = replaced;
-    let text = match is_json {
-        true => json!({
-            "vhost": vhost,
-            "queues": queues,
-            "messages": messages,
-            "queues_before": queues_before,
-            "messages_before": messages_before,
-        })
-        .to_string(),
-        false => format!(
-            "Vhost '{vhost}' in {store}: {queues} queues with {messages} messages, from {copy}; before \
-             {queues_before} with {messages_before}"
-        ),
-    };
-    say!("{text}")?;
-    Ok(ExitCode::SUCCESS)
-}
-
-/// A node's files about a replicated vhost, besides its worker's store.
-struct Beside {
-    directory: PathBuf,
-    word: String,
-}
-
-impl Beside {
-    fn of(store: &Path, vhost: &str) -> Self {
-        let mut directory = store.as_os_str().to_owned();
-        directory.push(".replicated");
-        Self {
-            directory: directory.into(),
-            word: crosstie_nats::escaped(vhost),
-        }
-    }
-
-    fn only_copy(&self) -> anyhow::Result<PathBuf> {
-        let place = self.directory.display();
-        let entries = fs::read_dir(&self.directory).with_context(|| format!("{place}"))?;
-        let mut found = Vec::new();
-        for entry in entries {
-            let path = entry.with_context(|| format!("{place}"))?.path();
-            let name = path.file_name().and_then(|name| name.to_str());
-            let rest = name.and_then(|name| name.strip_prefix(&format!("{}.", self.word)));
-            let epoch = rest.and_then(|rest| rest.strip_suffix(".store"));
-            if epoch.is_some_and(|epoch| epoch.parse::<u64>().is_ok()) {
-                found.push(path);
-            }
-        }
-        match &found[..] {
-            [only] => Ok(only.clone()),
-            [] => bail!(
-                "there is no copy of the vhost in {place}: take that of the node that owned it last, by --copy"
-            ),
-            _ => bail!("there are several copies of the vhost in {place}: name one by --copy"),
-        }
-    }
-
-    /// Removes the node's memory of a log.
-    fn forget(&self) -> anyhow::Result<()> {
-        let known = self.directory.join(format!("{}.known", self.word));
-        match fs::remove_file(&known) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => {
-                Err(e).with_context(|| format!("{}", known.display()))
-            }
-            _ => Ok(()),
-        }
-    }
 }
 
 /// The state of a log, and the outcome of its recovery.

@@ -4,7 +4,7 @@
 //! Connection::dial ─▶ request ─▶ Message        one answer
 //!                  ├▶ ask_many ─▶ Subscription  several, to one question
 //!                  ├▶ subscribe ─▶ Subscription whatever is published
-//!                  ├▶ Stream: create, inspect, append behind a sequence, read, purge
+//!                  ├▶ Stream: create, inspect, append behind a sequence, read, purge, delete
 //!                  └▶ Register: keys with values, each written behind what it had
 //! ```
 //!

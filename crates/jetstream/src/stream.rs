@@ -1,4 +1,4 @@
-//! JetStream's streams: create, inspect, append, read, purge.
+//! JetStream's streams: create, inspect, append, read, purge, delete.
 
 use std::time::Duration;
 
@@ -171,6 +171,15 @@ impl Stream {
     pub async fn purge(&self, to: u64) -> Result<(), Failed> {
         let question = json!({"seq": to + 1});
         self.ask("STREAM.PURGE", &question).await.map(drop)
+    }
+
+    /// Deletes it with all messages. Returns false if it does not exist.
+    pub async fn delete(&self) -> Result<bool, Failed> {
+        match self.ask("STREAM.DELETE", &json!({})).await {
+            Ok(_) => Ok(true),
+            Err(Failed::Refused(problem)) if problem.number == answer::NO_STREAM => Ok(false),
+            Err(failed) => Err(failed),
+        }
     }
 
     pub(crate) async fn ask(&self, what: &str, question: &Json) -> Result<Json, Failed> {

@@ -40,6 +40,6 @@ pub use batch::Batch;
 pub use committer::{Committer, CommitterConfig, DiskLow};
 pub use error::{StoreError, StoreErrorKind};
 pub use events::{EventKeeper, EventOwner, EventStore, EventStoreConfig};
-pub use replace::{Replaced, replace};
+pub use replace::{Replaced, records, replace};
 pub use room::Room;
 pub use store::{Restored, Store, StoreConfig};

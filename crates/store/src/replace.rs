@@ -21,7 +21,7 @@ pub struct Replaced {
 /// Replaces a vhost in `store` by the one of `from`; other vhosts are not changed. Neither store may be open. It is one
 /// commit: all of it is done, or nothing.
 pub fn replace(store: &Path, vhost: &str, from: &Path) -> Result<Replaced, StoreError> {
-    let of_vhost = of_vhost(from, vhost)?;
+    let of_vhost = records(from, vhost)?;
     let mut replaced = Replaced::default();
     count(&of_vhost, &mut replaced.queues, &mut replaced.messages);
     let (mut store, restored) = Store::open(config(store))?;
@@ -42,7 +42,8 @@ pub fn replace(store: &Path, vhost: &str, from: &Path) -> Result<Replaced, Store
     Ok(replaced)
 }
 
-fn of_vhost(path: &Path, vhost: &str) -> Result<Vec<Record>, StoreError> {
+/// The records of a vhost in a store, which may not be open. An error if there are none.
+pub fn records(path: &Path, vhost: &str) -> Result<Vec<Record>, StoreError> {
     let missing = |what| StoreError::io(path, what, io::ErrorKind::NotFound.into());
     if !path.exists() {
         return Err(missing("looking for it"));

@@ -39,7 +39,13 @@ pub(super) fn account(realm: &str, single: Single) -> Account {
 /// With the permissions of docs/replicated-vhosts.md.
 pub(super) fn vhost_account(vhost: &str) -> Account {
     let word = escaped(vhost);
-    let of_stream = ["STREAM.INFO", "STREAM.CREATE", "STREAM.PURGE", "DIRECT.GET"];
+    let of_stream = [
+        "STREAM.INFO",
+        "STREAM.CREATE",
+        "STREAM.DELETE",
+        "STREAM.PURGE",
+        "DIRECT.GET",
+    ];
     let asked = of_stream.map(|what| format!("$JS.API.{what}.A1_{word}"));
     let mut publish = vec![format!("A1.{word}.>")];
     publish.extend(asked);

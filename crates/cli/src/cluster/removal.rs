@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::bail;
 use crosstie_jetstream::{Connection, Failed, Server as Address, Speaking, answer};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
@@ -12,6 +11,7 @@ use super::names::{AUTHORITIES, SYSTEM, in_folder};
 use super::plan::Plan;
 use super::survey::{Survey, peer_id};
 use super::verdict::{Moving, Way, is_member, way};
+use crate::nats;
 
 /// A removal as it is asked for.
 pub(super) struct Removal<'r> {
@@ -115,21 +115,16 @@ impl Removal<'_> {
         Ok(Speaking::read(Some(SYSTEM), &authorities, self.directory)?)
     }
 
-    /// Connects to the first server that answers.
     async fn dial(&self, speaking: &Speaking) -> anyhow::Result<Connection> {
-        let mut failures = Vec::new();
-        for server in &self.plan.servers {
+        let servers = self.plan.servers.iter().map(|server| {
             let address = Address {
                 host: server.host.clone(),
                 port: server.port,
                 is_tls: self.plan.has_tls(),
             };
-            match Connection::dial(&address, speaking).await {
-                Ok(connection) => return Ok(connection),
-                Err(why) => failures.push(format!("{}: {why}", server.name)),
-            }
-        }
-        bail!("no server is reached ({})", failures.join("; "))
+            (server.name.clone(), address)
+        });
+        nats::dial(servers, speaking).await
     }
 }
 
