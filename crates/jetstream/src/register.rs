@@ -68,6 +68,15 @@ impl Register {
         Ok(Some((sequence, value)))
     }
 
+    /// Whether there is no stream, or no JetStream; `false` also without an answer.
+    pub async fn is_missing(&self, key: &str) -> bool {
+        match self.get(key).await {
+            Err(Failed::Refused(problem)) => problem.number == answer::NO_STREAM,
+            Err(failed) => failed == Failed::Nobody,
+            Ok(_) => false,
+        }
+    }
+
     /// Writes a key whose last value has that sequence; 0 for a new key. After an error the write may have succeeded.
     pub async fn put(
         &self,

@@ -16,6 +16,7 @@ use crosstie_front::seed::seed;
 use crosstie_jetstream::{Connection, Failed, Put, Register, Server};
 use parking_lot::Mutex;
 use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::task::JoinSet;
 use tokio::time::{self, MissedTickBehavior};
 
 use super::bucket_queries::{Asked, Asking};
@@ -39,6 +40,9 @@ const RENEWAL_PAUSE: Duration = Duration::from_millis(200);
 
 /// Time without an answered renewal after which the node asks another server.
 const UNANSWERED_MAX: Duration = Duration::from_millis(1_500);
+
+/// Maximum size of renewals of other nodes that wait to be noted. Beyond it none is noted on this connection.
+const HEARD_BYTES_MAX: usize = 256 << 10;
 
 /// Maximum silence of a server: others are asked while the lease lasts.
 pub(super) const SILENCE_MAX: Duration = Duration::from_secs(2);
@@ -182,25 +186,34 @@ impl Keeper {
     ) -> Failed {
         let mut renewing = register.clone();
         renewing.wait(RENEWAL_TIME);
+        let hearing = Self::hear(connection, &self.subjects, &self.renewals);
+        let _hearing = match hearing {
+            Ok(hearing) => hearing,
+            Err(failed) => return failed,
+        };
         let mut renewal = time::interval(RENEWED_EACH);
         renewal.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut unanswered: Option<Instant> = None;
+        let mut is_missing = false;
         loop {
             tokio::select! {
                 _ = renewal.tick() => {
                     let begun = Instant::now();
                     match self.renew(&renewing).await {
                         Ok(()) => unanswered = None,
-                        Err(failed @ (Failed::Silent | Failed::Nobody)) => {
+                        Err(Failed::Silent | Failed::Nobody) => {
                             let since = *unanswered.get_or_insert(begun);
-                            if since.elapsed() >= UNANSWERED_MAX {
-                                return failed;
+                            if since == begun {
+                                is_missing = self.is_missing(register).await;
+                                if is_missing && let Err(failed) = self.create(&renewing).await {
+                                    return failed;
+                                }
                             }
-                            if since == begun
-                                && failed == Failed::Nobody
-                                && let Err(failed) = self.create(&renewing).await
-                            {
-                                return failed;
+                            if since.elapsed() >= UNANSWERED_MAX {
+                                return match is_missing {
+                                    true => Failed::Nobody,
+                                    false => Failed::Silent,
+                                };
                             }
                             renewal.reset_after(RENEWAL_PAUSE);
                             continue;
@@ -240,6 +253,23 @@ impl Keeper {
                 asking.begin(register, &self.subjects, (lease, &self.renewals));
             }
         }
+    }
+
+    /// Notes the renewals of other nodes while the connection lasts and the result is kept.
+    fn hear(
+        connection: &Connection,
+        subjects: &Subjects,
+        renewals: &Arc<Mutex<Renewals>>,
+    ) -> Result<JoinSet<()>, Failed> {
+        let mut said = connection.subscribe(&subjects.of_lease("*"), HEARD_BYTES_MAX)?;
+        let renewals = Arc::clone(renewals);
+        let mut hearing = JoinSet::new();
+        hearing.spawn(async move {
+            while let Some(message) = said.next().await {
+                renewals.lock().hear(&message.payload, Instant::now());
+            }
+        });
+        Ok(hearing)
     }
 
     /// Renews the lease, or creates one; an error if that fails on this connection.
@@ -295,9 +325,18 @@ impl Keeper {
         if let Err(why) = put.await {
             let realm = &self.port.realm;
             tracing::warn!(
-                "Realm '{realm}': this node's grants last up to 20 s longer, because they could not be given up: {why}"
+                "Realm '{realm}': other nodes wait some seconds for this node's grants, which could not be given up: {why}"
             );
         }
+    }
+
+    /// Whether there is no bucket. A renewal does not tell: nodes that hear it count as its responders.
+    async fn is_missing(&mut self, register: &Register) -> bool {
+        let key = self.lease.as_ref().map(|lease| lease.key.clone());
+        let key = key.unwrap_or_else(|| self.subjects.of_lease("*"));
+        let mut looking = register.clone();
+        looking.wait(RENEWAL_PAUSE);
+        self.holding(looking.is_missing(&key)).await
     }
 
     /// Creates the bucket, if the servers agree on one now; an error if they refuse that.

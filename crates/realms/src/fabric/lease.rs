@@ -1,11 +1,12 @@
 //! A node's lease, and the age of another node's.
 //!
 //! A lease is a key that its node renews every second. Its value states for how long the node serves its grants after
-//! each renewal. Another node ends the lease when that time has certainly passed, without looking at any other clock:
-//! sequences of one stream are ordered, so a lease with a lower sequence than one of this node's own renewals is at least
-//! as old as that renewal.
+//! each renewal. Another node ends the lease when that time has certainly passed, without looking at any other clock.
+//! There are two proofs of a renewal's age. Sequences of one stream are ordered, so a lease with a lower sequence than
+//! one of this node's own renewals is at least as old as that renewal. And nodes hear each other's renewals, which are
+//! messages, also while servers elect a leader: a renewal that was heard is at least as old as that.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 /// Interval of renewals.
@@ -28,6 +29,9 @@ const STEADY: Duration = Duration::from_secs(2);
 
 /// Number of own renewals that are remembered.
 const REMEMBERED: usize = 32;
+
+/// Number of other leases of which the last renewal that was heard is remembered.
+const HEARD: usize = 1_024;
 
 /// The lease of this node.
 pub(super) struct Lease {
@@ -66,11 +70,10 @@ impl Lease {
 
     /// The renewal that wrote this value; `None` if it was not one of this lease.
     pub(super) fn written(&self, value: &[u8]) -> Option<Written> {
-        let mut parts = str::from_utf8(value).ok()?.split(' ');
-        if parts.next()? != self.name {
+        let Stated { name, number, .. } = Stated::read(value)?;
+        if name != self.name {
             return None;
         }
-        let number: u64 = parts.nth(1)?.parse().ok()?;
         let asked = self.asked.iter().find(|(known, _)| *known == number);
         asked.map(|(_, asked)| Written {
             asked: *asked,
@@ -99,22 +102,52 @@ pub(super) fn is_ended(value: &[u8]) -> bool {
     value.is_empty()
 }
 
-/// How long another node serves its grants after a renewal. `None` if it is of a release that does not state that.
-fn serves(value: &[u8]) -> Option<Duration> {
-    let milliseconds = str::from_utf8(value).ok()?.split(' ').nth(1)?;
-    milliseconds.parse().ok().map(Duration::from_millis)
+/// A lease's value. `None` if it is of a release that states a name alone.
+struct Stated<'a> {
+    name: &'a str,
+    /// How long the node serves its grants after the renewal.
+    serves: Duration,
+    number: u64,
 }
 
-/// This node's renewals.
+impl<'a> Stated<'a> {
+    fn read(value: &'a [u8]) -> Option<Self> {
+        let mut parts = str::from_utf8(value).ok()?.split(' ');
+        Some(Self {
+            name: parts.next()?,
+            serves: Duration::from_millis(parts.next()?.parse().ok()?),
+            number: parts.next()?.parse().ok()?,
+        })
+    }
+}
+
+/// This node's renewals, and those of others as they were heard.
 #[derive(Default)]
 pub(super) struct Renewals {
     /// Their sequences, and when each was known to be written.
     known: VecDeque<(u64, Instant)>,
     /// The first since the last interruption.
     steady_since: Option<Instant>,
+    /// The last renewal of each other lease, and when it was heard.
+    heard: BTreeMap<String, (u64, Instant)>,
 }
 
 impl Renewals {
+    /// Notes another node's request to renew, whether or not it succeeds.
+    pub(super) fn hear(&mut self, value: &[u8], now: Instant) {
+        let Some(stated) = Stated::read(value) else {
+            return;
+        };
+        if self.heard.len() >= HEARD {
+            self.heard
+                .retain(|_, (_, at)| now.duration_since(*at) < LIVES);
+        }
+        if self.heard.len() < HEARD {
+            let last = (stated.number, now);
+            self.heard.insert(stated.name.to_owned(), last);
+        }
+    }
+
     pub(super) fn note(&mut self, sequence: u64, now: Instant) {
         if !self.is_recent(now) {
             self.steady_since = Some(now);
@@ -133,17 +166,21 @@ impl Renewals {
     /// Whether another node's lease is certainly over, if this node's own is in the same stream. Clocks whose rates differ
     /// by less than a quarter are assumed.
     pub(super) fn prove_over(&self, sequence: u64, value: &[u8], now: Instant) -> bool {
-        let is_steady = self.is_recent(now)
-            && self
-                .steady_since
-                .is_some_and(|since| now.duration_since(since) >= STEADY);
+        let Some(stated) = Stated::read(value) else {
+            return false;
+        };
+        let has_passed =
+            |at: Instant| now.duration_since(at) >= stated.serves.saturating_mul(5) / 4;
+        // A live node is heard while it tries to renew.
+        let heard = self.heard.get(stated.name);
+        let is_silent =
+            heard.is_some_and(|(number, at)| *number >= stated.number && has_passed(*at));
+        let is_steady = self
+            .steady_since
+            .is_some_and(|since| now.duration_since(since) >= STEADY);
         let later = self.known.iter().find(|(own, _)| *own > sequence);
-        match (later, serves(value)) {
-            (Some((_, at)), Some(serves)) => {
-                is_steady && now.duration_since(*at) >= serves.saturating_mul(5) / 4
-            }
-            _ => false,
-        }
+        let is_older = later.is_some_and(|(_, at)| has_passed(*at));
+        self.is_recent(now) && (is_silent || is_steady && is_older)
     }
 
     fn is_recent(&self, now: Instant) -> bool {
@@ -181,6 +218,7 @@ mod tests {
             (&steady[..], 85, "other 4000 7", 7_000, false),
             // Of an earlier release.
             (&steady[..], 15, "other", 7_000, false),
+            (&steady[..], 15, "other 4000", 7_000, false),
             (&steady[..], 15, "", 7_000, false),
             // This node's own renewals have stopped, or have just begun again.
             (&steady[..], 15, "other 4000 7", 10_000, false),
@@ -212,6 +250,66 @@ mod tests {
         for foreign in ["a-2 4000 40", "a-1", "", "a-1 4000 x", "a-1 4000 41"] {
             assert_eq!(lease.written(foreign.as_bytes()), None, "{foreign}");
         }
-        assert_eq!(serves(values[3].as_bytes()), Some(SERVES));
+        let stated = Stated::read(values[3].as_bytes());
+        assert_eq!(stated.map(|stated| stated.serves), Some(SERVES));
+    }
+
+    #[test]
+    fn a_lease_is_over_when_its_node_is_silent() {
+        let start = Instant::now();
+        let at = |ms: u64| start + Duration::from_millis(ms);
+        // Servers have elected a leader from second 1 to 7: this node's renewals are not older than the other one's.
+        for (heard, value, at_ms, is_over) in [
+            (&[(0, "other 4000 7")][..], "other 4000 7", 7_100, true),
+            // The election has not ended yet.
+            (&[(0, "other 4000 7")], "other 4000 7", 6_900, false),
+            (&[(2_200, "other 4000 7")], "other 4000 7", 7_100, false),
+            // It has tried to renew since, with or without success.
+            (
+                &[(0, "other 4000 7"), (1_000, "other 4000 8")],
+                "other 4000 7",
+                7_100,
+                true,
+            ),
+            (
+                &[(0, "other 4000 7"), (6_000, "other 4000 8")],
+                "other 4000 7",
+                7_100,
+                false,
+            ),
+            (
+                &[(0, "other 4000 7"), (6_000, "other 4000 8")],
+                "other 4000 8",
+                7_100,
+                false,
+            ),
+            // A renewal that was not heard, the lease of another node, and one of an earlier release.
+            (&[(0, "other 4000 7")], "other 4000 8", 7_100, false),
+            (&[(0, "third 4000 7")], "other 4000 7", 7_100, false),
+            (&[(0, "other")], "other", 7_100, false),
+        ] {
+            let mut renewals = Renewals::default();
+            renewals.note(10, at(0));
+            for (ms, said) in heard {
+                renewals.hear(said.as_bytes(), at(*ms));
+            }
+            if at_ms > 7_000 {
+                renewals.note(30, at(7_000));
+            }
+            let proven = renewals.prove_over(20, value.as_bytes(), at(at_ms));
+            assert_eq!(proven, is_over, "{heard:?} {value} {at_ms}");
+        }
+    }
+
+    #[test]
+    fn leases_that_are_heard_are_bounded() {
+        let start = Instant::now();
+        let mut renewals = Renewals::default();
+        for number in 0..2 * HEARD {
+            renewals.hear(format!("{number} 4000 1").as_bytes(), start);
+        }
+        assert_eq!(renewals.heard.len(), HEARD);
+        renewals.hear(b"new 4000 1", start + LIVES);
+        assert_eq!(renewals.heard.len(), 1);
     }
 }
