@@ -208,7 +208,7 @@ def exchange_of_no_type(s: Script) -> None:
 @scenario()
 def exchange_of_a_known_wrong_type(s: Script) -> None:
     c = s.channel()
-    c.exchange("x", "x-delayed-message")
+    c.exchange("x", "x-jms-topic")
 
 
 @scenario()

@@ -87,6 +87,7 @@ impl SharedVhost {
                 durable: exchange.durable,
                 auto_delete: exchange.auto_delete,
                 internal: exchange.internal,
+                messages_delayed: exchange.messages_delayed as u64,
                 arguments: arguments::to_json(exchange.arguments.as_table()),
             })
             .collect();

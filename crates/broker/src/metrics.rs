@@ -165,7 +165,7 @@ const BROKER_TOTALS: [Metric<TotalOfBroker>; 11] = [
 
 type OfVhost<T> = fn(&crosstie_queues::Counts) -> T;
 
-const VHOST_GAUGES: [Metric<OfVhost<usize>>; 14] = [
+const VHOST_GAUGES: [Metric<OfVhost<usize>>; 15] = [
     ("connections", "AMQP connections", |c| c.connections),
     ("channels", "AMQP channels", |c| c.channels),
     ("consumers", "AMQP consumers", |c| c.consumers),
@@ -199,6 +199,11 @@ const VHOST_GAUGES: [Metric<OfVhost<usize>>; 14] = [
         "history_bytes",
         "Bytes of the messages that exchanges keep for later bindings",
         |c| c.history_bytes,
+    ),
+    (
+        "messages_delayed",
+        "Messages that exchanges hold back until they are due",
+        |c| c.messages_delayed,
     ),
     (
         "dead_letters_waiting",

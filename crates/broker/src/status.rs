@@ -70,6 +70,8 @@ pub struct ExchangeStatus {
     pub durable: bool,
     pub auto_delete: bool,
     pub internal: bool,
+    /// Messages that it holds back until they are due.
+    pub messages_delayed: u64,
     /// A JSON object.
     pub arguments: Json,
 }

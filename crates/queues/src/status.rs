@@ -41,6 +41,8 @@ pub struct ExchangeStatus {
     pub auto_delete: bool,
     pub internal: bool,
     pub arguments: TableBuf,
+    /// Messages that it holds back until they are due (`x-delayed-message`).
+    pub messages_delayed: usize,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -112,6 +114,8 @@ pub struct Counts {
     /// Messages in the histories of exchanges, and their bytes, shared with queues.
     pub history_messages: usize,
     pub history_bytes: usize,
+    /// Messages that exchanges hold back until they are due.
+    pub messages_delayed: usize,
     /// Dead letters that have not been published yet.
     pub dead_letters_waiting: usize,
     /// Dead letters that queues keep until their targets have accepted them.

@@ -126,7 +126,7 @@ pub(super) fn reason_for_queue(kind: Option<&str>, arguments: &[(String, Json)])
 
 /// The reason for skipping an exchange of this type, if any.
 pub(super) fn reason_for_exchange(kind: &str) -> Option<String> {
-    const KNOWN: [&str; 8] = [
+    const KNOWN: [&str; 9] = [
         "direct",
         "fanout",
         "topic",
@@ -135,6 +135,7 @@ pub(super) fn reason_for_exchange(kind: &str) -> Option<String> {
         "x-modulus-hash",
         "x-random",
         "x-recent-history",
+        "x-delayed-message",
     ];
     if KNOWN.contains(&kind) {
         return None;

@@ -4,24 +4,44 @@ use std::sync::Arc;
 
 use crosstie_amqp::{Table, TableBuf, Value};
 
-use super::role::{Role, is_hidden_name, source_of};
+use super::role::{Bucket, Role, is_hidden_name, place_of, source_of};
 use super::{Queue, Queues};
 use crate::ledger::Ledger;
 use crate::topology::{QueueArguments, QueueFlags, QueueKind};
 use crate::{QueueId, QueueKey, Record, Time};
+
+/// The argument with the name of a bucket's exchange.
+const EXCHANGE: &str = "x-exchange";
+
+/// The arguments of a bucket of that exchange.
+pub(super) fn bucket_arguments(exchange: &str) -> TableBuf {
+    arguments().with(EXCHANGE, Value::LongString(exchange.as_bytes()))
+}
+
+/// The exchange of a bucket with these arguments.
+pub(super) fn exchange_of(arguments: &TableBuf) -> Arc<str> {
+    let name = arguments.as_table().find(EXCHANGE);
+    name.and_then(|name| name.as_str())
+        .unwrap_or_default()
+        .into()
+}
+
+pub(super) fn arguments() -> TableBuf {
+    TableBuf::new().with("x-queue-type", Value::LongString(b"quorum"))
+}
 
 impl Queues {
     /// Adds a hidden queue.
     pub(super) fn add_hidden(
         &mut self,
         now: Time,
-        name: Arc<str>,
+        (name, arguments): (Arc<str>, TableBuf),
         is_durable: bool,
         role: Role,
         ledger: &mut Ledger,
     ) -> QueueKey {
         let id = is_durable.then(|| self.take_id());
-        let queue = hidden(now, name, id, role);
+        let queue = hidden(now, (name, arguments.as_table()), id, role);
         if let Some(id) = id {
             ledger.record(Record::QueueDeclared {
                 id,
@@ -34,12 +54,26 @@ impl Queues {
         self.queues.insert(queue)
     }
 
-    /// Restores a hidden queue; [`Self::end_restoring`] gives it to its owner.
-    pub(crate) fn restore_hidden(&mut self, now: Time, id: QueueId, name: Arc<str>) {
-        if !self.restoring.contains_key(&id) {
-            self.hidden += 1;
-            self.restore_queue(id, hidden(now, name, Some(id), Role::Restored));
+    /// Restores a hidden queue. [`Self::end_restoring`] gives it to its queue, and [`Self::adopt_bucket`] to its exchange.
+    pub(crate) fn restore_hidden(
+        &mut self,
+        now: Time,
+        id: QueueId,
+        name: Arc<str>,
+        arguments: Table<'_>,
+    ) {
+        if self.restoring.contains_key(&id) {
+            return;
         }
+        let role = match place_of(&name) {
+            Some(place) => Role::Bucket(Bucket {
+                exchange: None,
+                place,
+            }),
+            None => Role::Restored,
+        };
+        self.hidden += 1;
+        self.restore_queue(id, hidden(now, (name, arguments), Some(id), role));
     }
 
     /// Gives restored hidden queues to their owners, and removes those whose owner is gone.
@@ -66,7 +100,12 @@ impl Queues {
     }
 }
 
-fn hidden(now: Time, name: Arc<str>, id: Option<QueueId>, role: Role) -> Queue {
+fn hidden(
+    now: Time,
+    (name, arguments): (Arc<str>, Table<'_>),
+    id: Option<QueueId>,
+    role: Role,
+) -> Queue {
     let flags = QueueFlags {
         durable: id.is_some(),
         exclusive: false,
@@ -77,8 +116,6 @@ fn hidden(now: Time, name: Arc<str>, id: Option<QueueId>, role: Role) -> Queue {
         kind: QueueKind::Quorum,
         ..QueueArguments::default()
     };
-    let arguments = TableBuf::new().with("x-queue-type", Value::LongString(b"quorum"));
-    let arguments: Table<'_> = arguments.as_table();
     let mut queue = Queue::new(now, name, id, (flags, settings), arguments, None);
     queue.role = role;
     queue

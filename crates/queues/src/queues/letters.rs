@@ -13,6 +13,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::hidden::arguments;
 use super::role::{Kept, Letter, Letters, Role};
 use super::{Entry, Queue, QueueTimer, Queues};
 use crate::confirms::Confirms;
@@ -58,7 +59,8 @@ impl Queues {
             return Some(key);
         }
         let role = Role::Letters(Box::new(Letters::of(source)));
-        let key = self.add_hidden(now, Role::letters_name(id), true, role, ledger);
+        let name = (Role::letters_name(id), arguments());
+        let key = self.add_hidden(now, name, true, role, ledger);
         self.queues.find_mut(source)?.role.kept_mut()?.queue = Some(key);
         Some(key)
     }
@@ -122,6 +124,7 @@ impl Queues {
         Some(Letter {
             entry,
             accepted: Vec::new(),
+            is_delayed: false,
         })
     }
 
@@ -204,6 +207,12 @@ impl Queues {
         self.set_timer(at, QueueTimer::Letters(key));
     }
 
+    /// Whether a hidden queue has dead letters.
+    pub(crate) fn has_letters(&self, key: QueueKey) -> bool {
+        let queue = self.queues.find(key);
+        queue.is_some_and(|queue| queue.role.letters().is_some())
+    }
+
     /// The hidden queues with letters that were refused.
     pub(crate) fn refused(&self) -> &BTreeSet<QueueKey> {
         &self.refused
@@ -245,6 +254,17 @@ impl Queue {
         due: Option<Time>,
         ledger: &mut Ledger,
     ) {
+        let entry = self.new_entry(content, due, ledger);
+        self.push(entry, ledger);
+    }
+
+    /// Makes the next entry of a hidden queue, and records it if the queue is durable.
+    pub(super) fn new_entry(
+        &mut self,
+        content: Arc<MessageContent>,
+        due: Option<Time>,
+        ledger: &mut Ledger,
+    ) -> Entry {
         let entry = Entry {
             content,
             place: self.take_place(),
@@ -259,6 +279,6 @@ impl Queue {
             ledger.record(entry.record(id));
         }
         ledger.account(&entry);
-        self.push(entry, ledger);
+        entry
     }
 }

@@ -14,6 +14,8 @@ mod arrive;
 mod bounds;
 mod dead_letters;
 mod deaths;
+mod delayed;
+mod delays;
 mod depths;
 mod entry;
 mod hidden;
@@ -27,9 +29,11 @@ mod queue;
 mod rest;
 mod restore;
 mod role;
+mod wheel;
 
 pub(crate) use self::dead_letters::{DeadLetter, DeadLetters, FOLLOWING_MAX, Reason};
 pub(crate) use self::deaths::Deaths;
+pub(crate) use self::delayed::Due;
 pub(crate) use self::entry::Entry;
 pub(crate) use self::incoming::{Enqueued, Handling, Incoming};
 pub(crate) use self::messages::Messages;
@@ -39,6 +43,7 @@ pub(crate) use self::role::{Letter, is_hidden_name};
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use self::delayed::Delays;
 use self::depths::Depths;
 use self::role::Role;
 use crate::keys::OfQueue;
@@ -72,6 +77,7 @@ pub(crate) struct Queues {
     letters: usize,
     /// The hidden queues with dead letters that were refused.
     refused: BTreeSet<QueueKey>,
+    delays: Delays,
 }
 
 /// The timers of a queue.
@@ -110,6 +116,7 @@ impl Queues {
             hidden: 0,
             letters: 0,
             refused: BTreeSet::new(),
+            delays: Delays::default(),
         }
     }
 
@@ -138,7 +145,7 @@ impl Queues {
                 self.hidden -= 1;
                 letters.iter().for_each(|entry| ledger.release(entry));
             }
-            Role::Restored => self.hidden -= 1,
+            Role::Bucket(_) | Role::Restored => self.hidden -= 1,
         }
         Some(queue)
     }

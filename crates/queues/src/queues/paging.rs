@@ -75,7 +75,7 @@ impl Queues {
     }
 
     /// Has a queue's tail wait for its commit, if it does not yet.
-    fn enlist(&mut self, key: QueueKey) {
+    pub(super) fn enlist(&mut self, key: QueueKey) {
         if let Some(queue) = self.queues.find_mut(key)
             && !queue.is_sinking
             && let Some(position) = queue.messages.depths().and_then(Depths::awaited)

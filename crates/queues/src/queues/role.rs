@@ -5,6 +5,8 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::entry::Entry;
+use super::wheel::Place;
+use crate::topology::ExchangeKey;
 use crate::{QueueId, QueueKey, Time};
 
 /// What a queue is for.
@@ -17,6 +19,8 @@ pub(crate) enum Role {
     Keeping(Kept),
     /// Hidden: it has the kept dead letters of another queue.
     Letters(Box<Letters>),
+    /// Hidden: it has messages that an exchange holds back until they are due.
+    Bucket(Bucket),
     /// Hidden, and not yet given to its owner: only during a restore.
     Restored,
 }
@@ -24,10 +28,11 @@ pub(crate) enum Role {
 /// The names of hidden queues begin with this, which no client may choose.
 const PREFIX: &str = "amq.crosstie.";
 const LETTERS: &str = "letters-";
+const BUCKET: &str = "delayed-";
 
 impl Role {
     pub(crate) fn is_hidden(&self) -> bool {
-        matches!(self, Self::Letters(_) | Self::Restored)
+        matches!(self, Self::Letters(_) | Self::Bucket(_) | Self::Restored)
     }
 
     pub(crate) fn kept(&self) -> Option<&Kept> {
@@ -58,6 +63,25 @@ impl Role {
         }
     }
 
+    pub(super) fn bucket(&self) -> Option<&Bucket> {
+        match self {
+            Self::Bucket(bucket) => Some(bucket),
+            _ => None,
+        }
+    }
+
+    pub(super) fn bucket_mut(&mut self) -> Option<&mut Bucket> {
+        match self {
+            Self::Bucket(bucket) => Some(bucket),
+            _ => None,
+        }
+    }
+
+    /// The name of a bucket.
+    pub(super) fn bucket_name(place: Place) -> Arc<str> {
+        format!("{PREFIX}{BUCKET}{}-{}", place.level, place.start_ms).into()
+    }
+
     /// The name of the hidden queue with the dead letters of that queue.
     pub(super) fn letters_name(source: QueueId) -> Arc<str> {
         format!("{PREFIX}{LETTERS}{}", source.0).into()
@@ -69,10 +93,25 @@ pub(crate) fn is_hidden_name(name: &str) -> bool {
     name.starts_with(PREFIX)
 }
 
+/// The place of a bucket of that name.
+pub(super) fn place_of(name: &str) -> Option<Place> {
+    let place = name.strip_prefix(PREFIX)?.strip_prefix(BUCKET)?;
+    let (level, start_ms) = place.split_once('-')?;
+    Place::restored(level.parse().ok()?, start_ms.parse().ok()?)
+}
+
 /// The queue whose dead letters a hidden queue of that name has.
 pub(super) fn source_of(name: &str) -> Option<QueueId> {
     let id = name.strip_prefix(PREFIX)?.strip_prefix(LETTERS)?;
     id.parse().ok().map(QueueId)
+}
+
+/// A hidden queue's part in the messages that an exchange holds back.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bucket {
+    /// `None` until the exchange is restored.
+    pub(super) exchange: Option<ExchangeKey>,
+    pub(super) place: Place,
 }
 
 /// The letters that a hidden queue has handed over.
@@ -98,6 +137,8 @@ pub(crate) struct Letter {
     pub(crate) entry: Entry,
     /// The queues that have accepted it.
     pub(crate) accepted: Vec<QueueKey>,
+    /// Whether exchanges hold it back until it is due.
+    pub(crate) is_delayed: bool,
 }
 
 /// The dead letters that a queue keeps: they count for its bounds.

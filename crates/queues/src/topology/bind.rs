@@ -77,7 +77,7 @@ impl Topology {
     /// restore.
     pub(super) fn details(&self, binding: &Binding, order: Option<u64>) -> Result<Details, String> {
         let source = self.exchanges.find(binding.source);
-        Ok(match source.map(|exchange| exchange.kind) {
+        Ok(match source.map(|exchange| exchange.routes_as) {
             Some(ExchangeKind::Headers) => {
                 Details::Pattern(HeadersPattern::parse(&binding.arguments)?)
             }

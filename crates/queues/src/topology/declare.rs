@@ -5,6 +5,7 @@ use crosstie_amqp::{ReplyCode, Table, TableBuf, Value};
 use crosstie_auth::Access;
 
 use super::cost::BINDING_STEPS;
+use super::delays::{delayed_type, unknown_delayed_type};
 use super::exchange::{Exchange, ExchangeKind};
 use super::hashing::HashOn;
 use super::histories::history_messages;
@@ -95,7 +96,17 @@ impl Topology {
         declaration: &Declaration<'_>,
     ) -> Result<(), Fault> {
         let arguments = declaration.arguments;
-        match declaration.kind {
+        let kind = match declaration.kind {
+            ExchangeKind::Delayed => {
+                let kind = delayed_type(arguments);
+                kind.map_err(|text| match unknown_delayed_type(arguments) {
+                    Some(text) => caller.fault(ReplyCode::CommandInvalid, text),
+                    None => caller.precondition_failed(text),
+                })?
+            }
+            kind => kind,
+        };
+        match kind {
             ExchangeKind::ConsistentHash => HashOn::parse(arguments).map(drop),
             ExchangeKind::RecentHistory => match history_messages(arguments) {
                 Ok(messages) if messages > self.history_messages_max => Err(format!(
@@ -186,8 +197,8 @@ impl Topology {
         self.count_steps(BINDING_STEPS);
         self.changes += 1;
         self.exchange_keys.remove(&exchange.name);
-        if exchange.has_history {
-            self.ended_histories.push(key);
+        if exchange.keeps_messages {
+            self.ended.push(key);
         }
         self.bytes.held -= definition_bytes(&exchange.name, exchange.arguments.as_table());
         if exchange.durable {

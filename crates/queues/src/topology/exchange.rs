@@ -10,6 +10,7 @@ use indexmap::{IndexMap, IndexSet};
 use rustc_hash::FxBuildHasher;
 
 use super::bindings::{Binding, BindingKey};
+use super::delays::delayed_type;
 use super::destinations::{Destinations, Target};
 use super::hashing::{ConsistentHash, ModulusHash, Weight};
 use super::headers::{Headers, HeadersPattern};
@@ -23,6 +24,8 @@ use crate::status::ExchangeStatus;
 pub(super) struct Exchange {
     pub(super) name: Arc<str>,
     pub(super) kind: ExchangeKind,
+    /// The same, or the type that a delayed exchange has beside.
+    pub(super) routes_as: ExchangeKind,
     pub(super) durable: bool,
     pub(super) auto_delete: bool,
     /// Only other exchanges may publish to it.
@@ -38,8 +41,8 @@ pub(super) struct Exchange {
     pub(super) alternate_of: u32,
     /// The number of the last message that passed.
     pub(super) visit: u64,
-    /// Its messages are kept for later bindings (`x-recent-history`).
-    pub(super) has_history: bool,
+    /// Messages are kept for later bindings (`x-recent-history`), or until they are due (`x-delayed-message`).
+    pub(super) keeps_messages: bool,
     matching: Matching,
 }
 
@@ -58,6 +61,7 @@ pub(super) enum ExchangeKind {
     ModulusHash,
     Random,
     RecentHistory,
+    Delayed,
 }
 
 #[derive(Debug)]
@@ -100,9 +104,15 @@ impl Exchange {
         hasher: &RandomState,
     ) -> Self {
         let seed = hasher.hash_one(&name);
+        // The arguments have been checked.
+        let routes_as = match kind {
+            ExchangeKind::Delayed => delayed_type(arguments).unwrap_or(ExchangeKind::Direct),
+            kind => kind,
+        };
         Self {
             name,
             kind,
+            routes_as,
             durable: true,
             auto_delete: false,
             internal: false,
@@ -112,9 +122,11 @@ impl Exchange {
             incoming: BindingKeys::default(),
             alternate_of: 0,
             visit: 0,
-            has_history: kind == ExchangeKind::RecentHistory,
-            matching: match kind {
-                ExchangeKind::Direct => Matching::Direct(GrowingMap::with_hasher(hasher.clone())),
+            keeps_messages: matches!(kind, ExchangeKind::RecentHistory | ExchangeKind::Delayed),
+            matching: match routes_as {
+                ExchangeKind::Direct | ExchangeKind::Delayed => {
+                    Matching::Direct(GrowingMap::with_hasher(hasher.clone()))
+                }
                 ExchangeKind::Fanout | ExchangeKind::RecentHistory => {
                     Matching::Fanout(Destinations::None)
                 }
@@ -272,6 +284,14 @@ impl Exchange {
         }
     }
 
+    pub(super) fn has_history(&self) -> bool {
+        self.routes_as == ExchangeKind::RecentHistory
+    }
+
+    pub(super) fn is_delayed(&self) -> bool {
+        self.kind == ExchangeKind::Delayed
+    }
+
     pub(super) fn status(&self) -> ExchangeStatus {
         ExchangeStatus {
             name: self.name.clone(),
@@ -280,6 +300,7 @@ impl Exchange {
             auto_delete: self.auto_delete,
             internal: self.internal,
             arguments: self.arguments.clone(),
+            messages_delayed: 0,
         }
     }
 }
@@ -315,7 +336,7 @@ impl Draw {
 }
 
 impl ExchangeKind {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Direct,
         Self::Fanout,
         Self::Headers,
@@ -324,6 +345,7 @@ impl ExchangeKind {
         Self::ModulusHash,
         Self::Random,
         Self::RecentHistory,
+        Self::Delayed,
     ];
 
     pub(super) fn find(name: &str) -> Option<Self> {
@@ -348,6 +370,7 @@ impl ExchangeKind {
             Self::ModulusHash => "x-modulus-hash",
             Self::Random => "x-random",
             Self::RecentHistory => "x-recent-history",
+            Self::Delayed => "x-delayed-message",
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Exchanges of type `x-recent-history`: those that a message has passed, and those that are deleted.
+//! Exchanges that keep messages (`x-recent-history`, `x-delayed-message`): those that a message has passed, and those
+//! that are deleted.
 
 use crosstie_amqp::Table;
 
@@ -10,24 +11,25 @@ const MESSAGES: usize = 20;
 const LENGTH: &str = "x-recent-history-length";
 
 impl Topology {
-    /// Whether the last message that was routed passed an exchange with a history.
+    /// Whether the last message that was routed passed an exchange that keeps it.
     #[inline]
-    pub(crate) fn has_passed_history(&self) -> bool {
-        !self.passed_histories.is_empty()
+    pub(crate) fn has_passed(&self) -> bool {
+        !self.passed.is_empty()
     }
 
-    pub(crate) fn take_passed_histories(&mut self) -> Vec<ExchangeKey> {
-        std::mem::take(&mut self.passed_histories)
+    /// Takes these, and whether they delay it.
+    pub(crate) fn take_passed(&mut self) -> Vec<(ExchangeKey, bool)> {
+        std::mem::take(&mut self.passed)
     }
 
-    /// Whether exchanges with a history were deleted since the last [`Self::take_ended_histories`].
+    /// Whether exchanges that keep messages were deleted since the last [`Self::take_ended`].
     #[inline]
-    pub(crate) fn has_ended_histories(&self) -> bool {
-        !self.ended_histories.is_empty()
+    pub(crate) fn has_ended(&self) -> bool {
+        !self.ended.is_empty()
     }
 
-    pub(crate) fn take_ended_histories(&mut self) -> Vec<ExchangeKey> {
-        std::mem::take(&mut self.ended_histories)
+    pub(crate) fn take_ended(&mut self) -> Vec<ExchangeKey> {
+        std::mem::take(&mut self.ended)
     }
 
     /// Maximum number of messages in the history of an exchange; `None`: it has none.
@@ -36,7 +38,7 @@ impl Topology {
         let messages = history_messages(exchange.arguments.as_table()).ok()?;
         // A restored exchange may have been declared within a larger bound.
         let messages = messages.min(self.history_messages_max);
-        exchange.has_history.then_some(messages)
+        exchange.has_history().then_some(messages)
     }
 }
 

@@ -16,6 +16,7 @@ mod bindings;
 mod caller;
 mod cost;
 mod declare;
+mod delays;
 mod destinations;
 mod equivalence;
 mod exchange;
@@ -50,6 +51,7 @@ pub(crate) use arguments::{
 };
 pub(crate) use bind::{BindingRequest, NewBinding};
 pub(crate) use caller::{Caller, OPERATOR};
+pub(crate) use delays::{X_DELAY, delay_ms};
 pub(crate) use destinations::Target;
 pub(crate) use exchange_key::{ExchangeKey, OfExchange};
 pub(crate) use resource::{Resource, strip_line_ends};
@@ -94,10 +96,10 @@ pub(crate) struct Topology {
     visit: u64,
     /// Exchanges that a message has still to pass; empty between messages.
     ahead: Vec<ExchangeKey>,
-    /// Exchanges with a history that the last message passed.
-    passed_histories: Vec<ExchangeKey>,
+    /// Exchanges that the last message passed and that keep it, and whether they delay it.
+    passed: Vec<(ExchangeKey, bool)>,
     /// Exchanges with a history that were deleted since the last look.
-    ended_histories: Vec<ExchangeKey>,
+    ended: Vec<ExchangeKey>,
     history_messages_max: usize,
     /// The steps since they were last taken.
     steps: u32,
@@ -158,8 +160,8 @@ impl Topology {
             hasher,
             visit: 0,
             ahead: Vec::new(),
-            passed_histories: Vec::new(),
-            ended_histories: Vec::new(),
+            passed: Vec::new(),
+            ended: Vec::new(),
             history_messages_max: limits.history_messages_max,
             steps: 0,
             changes: 0,
@@ -188,8 +190,9 @@ impl Topology {
         self.bindings.len()
     }
 
-    pub(crate) fn exchanges(&self) -> impl Iterator<Item = ExchangeStatus> {
-        self.exchanges.iter().map(|(_, exchange)| exchange.status())
+    pub(crate) fn exchanges(&self) -> impl Iterator<Item = (ExchangeKey, ExchangeStatus)> {
+        let exchanges = self.exchanges.iter();
+        exchanges.map(|(key, exchange)| (key, exchange.status()))
     }
 
     /// The default exchange's implicit bindings first: one to each queue, by its name.
@@ -213,9 +216,9 @@ impl Topology {
         &self,
         place: usize,
         places_max: usize,
-    ) -> impl Iterator<Item = ExchangeStatus> {
+    ) -> impl Iterator<Item = (ExchangeKey, ExchangeStatus)> {
         let part = self.exchanges.part(place, places_max);
-        part.map(|(_, exchange)| exchange.status())
+        part.map(|(key, exchange)| (key, exchange.status()))
     }
 
     /// Size of the table of bindings, free places included.

@@ -5,6 +5,7 @@ use std::cell::OnceCell;
 use crosstie_amqp::ReplyCode;
 use crosstie_auth::Access;
 
+use super::delays::delay_ms;
 use super::destinations::Target;
 use super::headers::Headers;
 use super::routed::{Copies, Routed};
@@ -65,7 +66,7 @@ impl Topology {
         let steps_max = 2 * self.steps_max;
         let is_within = self.route_within(steps_max, exchange, message, queues);
         queues.clear();
-        self.passed_histories.clear();
+        self.passed.clear();
         if is_within {
             return Ok(());
         }
@@ -134,8 +135,15 @@ impl Topology {
             // A binding's destination may be deleted before the binding is removed.
             let mut is_matched = false;
             let ahead_before = self.ahead.len();
-            if exchange.has_history {
-                self.passed_histories.push(key);
+            if exchange.keeps_messages {
+                let is_delayed = exchange.is_delayed() && delay_ms(message.headers).is_some();
+                if is_delayed || exchange.has_history() {
+                    self.passed.push((key, is_delayed));
+                }
+                if is_delayed {
+                    // Its bindings, and its alternate exchange, wait for the end of the delay.
+                    continue;
+                }
             }
             let headers =
                 || found_headers.get_or_init(|| Headers::new(message.headers, &self.hasher));

@@ -40,8 +40,8 @@ impl<H> Vhost<H> {
             }
         }
         self.queues.dead_mut().take_died();
-        if self.topology.has_ended_histories() {
-            self.forget_histories();
+        if self.topology.has_ended() {
+            self.forget_kept();
         }
         self.flush_confirms(out);
     }

@@ -110,8 +110,9 @@ impl<H> Vhost<H> {
             }
         }
         self.targets = targets;
-        if self.topology.has_passed_history() {
-            self.keep_history(&mut incoming);
+        if self.topology.has_passed() {
+            is_taken |= self.topology.has_passed_delay();
+            self.keep_passed(now, routed.headers, &mut incoming);
         }
         is_taken
     }

@@ -176,8 +176,8 @@ impl<H> Vhost<H> {
         };
         let distributed = self.distribute(now, key, &publish, &targets, &mut incoming, out);
         self.targets = targets;
-        if self.topology.has_passed_history() {
-            self.keep_history(&mut incoming);
+        if self.topology.has_passed() {
+            self.keep_passed(now, headers, &mut incoming);
         }
         distributed.is_rejected
     }

@@ -23,7 +23,7 @@ impl<H> Vhost<H> {
         let journal = &mut self.ledger.journal;
         self.topology
             .delete_exchange(&definer(&permissions), &delete, journal)?;
-        self.forget_histories();
+        self.forget_kept();
         Ok(())
     }
 

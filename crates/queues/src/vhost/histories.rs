@@ -5,18 +5,19 @@ use crosstie_amqp::Value;
 use super::Vhost;
 use super::facets::Facets;
 use crate::queues::Incoming;
-use crate::topology::{NewBinding, Routed, Target};
+use crate::topology::{ExchangeKey, NewBinding, Routed, Target};
 use crate::{Outbox, Time};
 
 /// A message with this header is in no history.
 const NO_STORE: &str = "x-recent-history-no-store";
 
 impl<H> Vhost<H> {
-    /// Keeps a message in the history of each exchange that it has just passed.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn keep_history(&mut self, incoming: &mut Incoming<'_>) {
-        let passed = self.topology.take_passed_histories();
+    /// Keeps a message in the history of each of these exchanges.
+    pub(super) fn keep_history(
+        &mut self,
+        passed: impl Iterator<Item = ExchangeKey>,
+        incoming: &mut Incoming<'_>,
+    ) {
         let headers = incoming.properties.parse_for_broker().headers;
         let no_store = headers.and_then(|headers| headers.find(NO_STORE));
         if no_store == Some(Value::Bool(true)) {
@@ -67,19 +68,20 @@ impl<H> Vhost<H> {
                         self.enqueue(now, *queue, &mut incoming, out);
                     }
                     self.targets = targets;
-                    if self.topology.has_passed_history() {
-                        self.keep_history(&mut incoming);
+                    if self.topology.has_passed() {
+                        self.keep_passed(now, facets.headers, &mut incoming);
                     }
                 }
             }
         }
     }
 
-    /// Forgets the histories of deleted exchanges.
+    /// Forgets the messages that deleted exchanges have kept.
     #[cold]
     #[inline(never)]
-    pub(super) fn forget_histories(&mut self) {
-        for exchange in self.topology.take_ended_histories() {
+    pub(super) fn forget_kept(&mut self) {
+        for exchange in self.topology.take_ended() {
+            self.queues.end_delays(exchange, &mut self.ledger);
             self.histories.end(exchange, &mut self.ledger);
         }
     }

@@ -122,8 +122,8 @@ impl<H> Vhost<H> {
             letter.accepted.push(*target);
         }
         self.targets = targets;
-        if self.topology.has_passed_history() {
-            self.keep_history(&mut incoming);
+        if self.topology.has_passed() {
+            self.pass_letter(now, letter, &mut incoming);
         }
         if self.queues.dead().len() > waiting {
             let dead = self.queues.dead_mut();
@@ -131,12 +131,27 @@ impl<H> Vhost<H> {
         }
         let routed = self.topology.take_steps();
         self.ledger.steps.spend(routed as usize);
-        !is_refused && !letter.accepted.is_empty()
+        !is_refused && (letter.is_delayed || !letter.accepted.is_empty())
+    }
+
+    /// Keeps a letter for the exchanges that it has passed; those that delay it get it once.
+    fn pass_letter(&mut self, now: Time, letter: &mut Letter, incoming: &mut Incoming<'_>) {
+        let is_delayed = self.topology.has_passed_delay();
+        if letter.is_delayed {
+            self.topology.take_passed();
+            return;
+        }
+        let headers = incoming.properties.parse_for_broker().headers;
+        self.keep_passed(now, headers.unwrap_or_default(), incoming);
+        letter.is_delayed = is_delayed;
     }
 
     /// Attends to a hidden queue.
     pub(super) fn attend_hidden(&mut self, now: Time, key: QueueKey, out: &mut dyn Outbox<H>) {
-        self.send_letters(now, key, out);
+        match self.queues.has_letters(key) {
+            true => self.send_letters(now, key, out),
+            false => self.queues.move_on(now, key, &mut self.ledger),
+        }
     }
 
     /// A pass over refused letters is due.

@@ -4,6 +4,7 @@ use super::Vhost;
 use crate::QueueKey;
 use crate::queues::Queue;
 use crate::status::{BindingStatus, Counts, ExchangeStatus, Part, QueueStatus, RefusedLetters};
+use crate::topology::ExchangeKey;
 
 impl<H> Vhost<H> {
     /// The queues at that many places, from `place` on; 0 is the first. Queues that are created or deleted between two
@@ -22,8 +23,23 @@ impl<H> Vhost<H> {
     pub fn exchanges_part(&self, place: usize, places_max: usize) -> Part<ExchangeStatus> {
         let places = self.topology.exchange_places();
         Part {
-            items: self.topology.exchanges_part(place, places_max).collect(),
+            items: self
+                .topology
+                .exchanges_part(place, places_max)
+                .map(|(key, exchange)| self.exchange_status(key, exchange))
+                .collect(),
             next: next(place, places_max, places),
+        }
+    }
+
+    pub(super) fn exchange_status(
+        &self,
+        key: ExchangeKey,
+        exchange: ExchangeStatus,
+    ) -> ExchangeStatus {
+        ExchangeStatus {
+            messages_delayed: self.queues.delayed_by(key),
+            ..exchange
         }
     }
 
@@ -53,6 +69,7 @@ impl<H> Vhost<H> {
             pattern_nodes: self.topology.pattern_nodes(),
             history_messages: self.histories.messages(),
             history_bytes: self.histories.bytes(),
+            messages_delayed: self.queues.delayed(),
             dead_letters_waiting: self.queues.dead().len(),
             dead_letters_kept: self.queues.letters(),
             ..self.ledger.counts

@@ -18,6 +18,7 @@ mod declare;
 #[cfg(test)]
 mod deep_queues;
 mod define;
+mod delays;
 mod deliver;
 mod enqueue;
 mod facets;
@@ -187,8 +188,8 @@ impl<H> Vhost<H> {
         if self.queues.dead_mut().take_died() {
             self.bury(now, out);
         }
-        if self.topology.has_ended_histories() {
-            self.forget_histories();
+        if self.topology.has_ended() {
+            self.forget_kept();
         }
     }
 }

@@ -50,7 +50,8 @@ impl<H> Vhost<H> {
     }
 
     pub fn exchanges(&self) -> impl Iterator<Item = ExchangeStatus> {
-        self.topology.exchanges()
+        let exchanges = self.topology.exchanges();
+        exchanges.map(|(key, exchange)| self.exchange_status(key, exchange))
     }
 
     /// Includes the default exchange's implicit bindings.

@@ -191,10 +191,12 @@ impl<H> Vhost<H> {
             handling: facets.handling,
             content: message.content,
         };
-        let distributed = self.distribute(now, key, publish, &targets, &mut incoming, out);
+        let mut distributed = self.distribute(now, key, publish, &targets, &mut incoming, out);
         self.targets = targets;
-        if self.topology.has_passed_history() {
-            self.keep_history(&mut incoming);
+        if self.topology.has_passed() {
+            let held = self.keep_passed(now, facets.headers, &mut incoming);
+            distributed.position = distributed.position.max(held.position);
+            distributed.stored += held.stored;
         }
         match tag {
             Some(tag) if distributed.is_rejected => self.refuse(key, tag, out),
@@ -231,7 +233,8 @@ impl<H> Vhost<H> {
                 Enqueued::Rejected => distributed.is_rejected = true,
             }
         }
-        if targets.is_empty() {
+        // A delayed message is not returned: only its end of delay shows whether it has a route.
+        if targets.is_empty() && !self.topology.has_passed_delay() {
             let outgoing = incoming.outgoing();
             let replied = self.reply(&outgoing, out);
             if replied != Replied::Sent {

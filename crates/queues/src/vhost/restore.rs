@@ -23,7 +23,8 @@ impl<H> Vhost<H> {
             } => {
                 self.queues.restore_id(id);
                 if is_hidden_name(&name) {
-                    self.queues.restore_hidden(now, id, name);
+                    self.queues
+                        .restore_hidden(now, id, name, arguments.as_table());
                 } else if self.topology.queue(&name).is_none() {
                     self.restore_queue(now, id, name, auto_delete, &arguments);
                 }
@@ -93,7 +94,12 @@ impl<H> Vhost<H> {
         // Without a bound: no client is connected yet that could be kept waiting.
         self.ledger.steps.begin(u32::MAX);
         let (ledger, confirms) = (&mut self.ledger, &mut self.confirms);
-        for key in self.queues.end_restoring(ledger, confirms) {
+        let restored = self.queues.end_restoring(ledger, confirms);
+        for (key, exchange) in self.queues.restored_buckets() {
+            let exchange = self.topology.delayed_exchange(&exchange);
+            self.queues.adopt_bucket(key, exchange, &mut self.ledger);
+        }
+        for key in restored {
             self.touch(now, key);
             self.attend(now, key, out);
         }

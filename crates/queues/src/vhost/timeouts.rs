@@ -11,10 +11,12 @@ impl<H> Vhost<H> {
     /// When [`Self::handle_timeout`] is due. It may find nothing to do; after one with too much to do it is due at
     /// once.
     pub fn next_timeout(&self) -> Option<Time> {
-        match (self.queues.next_timeout(), self.channels.next_timeout()) {
-            (Some(queues), Some(channels)) => Some(queues.min(channels)),
-            (queues, channels) => queues.or(channels),
-        }
+        let timeouts = [
+            self.queues.next_timeout(),
+            self.queues.next_delay(),
+            self.channels.next_timeout(),
+        ];
+        timeouts.into_iter().flatten().min()
     }
 
     pub fn handle_timeout(&mut self, now: Time, out: &mut dyn Outbox<H>) {
@@ -29,6 +31,9 @@ impl<H> Vhost<H> {
     /// Handles the timer that is due first, of queues before those of channels; returns whether there was one.
     fn handle_due(&mut self, now: Time, out: &mut dyn Outbox<H>) -> bool {
         let next = self.next_timeout();
+        if self.queues.next_delay() == next && next.is_some() && self.handle_delay(now, out) {
+            return true;
+        }
         if self.queues.next_timeout() == next
             && let Some(timer) = self.queues.take_due(now)
         {

@@ -387,6 +387,7 @@ impl Player {
                 "evicted" => counts.history_evicted as usize,
                 "cut" => counts.dead_letters_cut as usize,
                 "dying" => counts.dead_letters_waiting,
+                "delayed" => counts.messages_delayed,
                 "kept" => counts.dead_letters_kept,
                 "dead" => counts.dead_lettered as usize,
                 "uncommitted" => counts.uncommitted_bytes,

@@ -309,6 +309,7 @@ fn about_exchange(vhost: &str, exchange: &ExchangeStatus) -> Json {
         "durable": exchange.durable,
         "auto_delete": exchange.auto_delete,
         "internal": exchange.internal,
+        "messages_delayed": exchange.messages_delayed,
         "arguments": exchange.arguments,
     })
 }

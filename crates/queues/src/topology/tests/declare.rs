@@ -41,10 +41,10 @@ exchanges
 fn an_exchange_that_cannot_be() {
     check(
         "
-exchange d x-delayed-message
-  503 COMMAND_INVALID - unknown exchange type 'x-delayed-message'
-exchange amq.d x-delayed-message
-  503 COMMAND_INVALID - unknown exchange type 'x-delayed-message'
+exchange d x-jms-topic
+  503 COMMAND_INVALID - unknown exchange type 'x-jms-topic'
+exchange amq.d x-jms-topic
+  503 COMMAND_INVALID - unknown exchange type 'x-jms-topic'
 exchange amq.foo direct
   403 ACCESS_REFUSED - exchange name 'amq.foo' contains reserved prefix 'amq.*'
 exchange amq.foo direct alternate-exchange=4

@@ -246,6 +246,7 @@ impl World {
             }
             "exchanges" => {
                 let known = topology.exchanges();
+                let known = known.map(|(_, exchange)| exchange);
                 let known = known.filter(|e| !e.name.is_empty() && !e.name.starts_with("amq."));
                 let mut names: Vec<_> = known.map(|e| format!("{} {}", e.name, e.kind)).collect();
                 names.sort();
