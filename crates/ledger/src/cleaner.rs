@@ -19,7 +19,7 @@ impl Ledger {
         if self.purging.is_some() || in_flight.any(|entry| of_cleaning(entry.kind)) {
             return;
         }
-        let live = &self.history.live;
+        let live = &mut self.history.live;
         let waits = if self.waiting.is_empty() { 1 } else { 2 };
         let is_long = live.log_bytes() > waits * self.config.log_bytes_min.max(2 * live.bytes());
         // The last entry stays, even without live records: an empty log would look like one that lost its entries.

@@ -49,6 +49,16 @@ pub(crate) struct Extent {
     keys: Vec<Key>,
 }
 
+/// Extents without live records at the front of the log. They stay without: a record is in the batch written last.
+#[derive(Clone, Copy, Debug, Default)]
+struct Idle {
+    /// The batch behind them.
+    next: u64,
+    /// The last entry of them; 0 if there is none.
+    last: u64,
+    bytes: u64,
+}
+
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Live {
     exchanges: BTreeMap<Arc<str>, Counting<Record>>,
@@ -57,6 +67,10 @@ pub(crate) struct Live {
     bindings: HashMap<Arc<Binding>, Counting<u64>>,
     messages: BTreeMap<(QueueId, i64), Counting<StoredMessage>>,
     extents: BTreeMap<u64, Extent>,
+    /// The front of the log without live records, as far as [`Live::idle_front`] has found it.
+    idle: Idle,
+    /// The number of keys in the extents.
+    keys: usize,
     /// Approximate octets of the live records.
     bytes: u64,
     /// Octets of the entries in the log.
@@ -88,6 +102,7 @@ impl Live {
     pub(crate) fn extend(&mut self, last: u64, bytes: u64) {
         let ended = self.extents.values_mut().rev().find(|of| of.last > 0);
         if let Some(extent) = ended {
+            self.idle = Idle::default();
             self.log_bytes += bytes;
             extent.last = last;
             extent.bytes += bytes;
@@ -157,20 +172,23 @@ impl Live {
 
     /// Removes extents without live records from the front, up to `last`; returns the entry up to which the log can be
     /// purged, and the octets that this frees.
-    pub(crate) fn idle_front(&self, last: u64) -> Option<(u64, u64)> {
-        let mut idle = None;
-        for extent in self.extents.values() {
+    /// Called for each append, so that what has been found before is not looked at again.
+    pub(crate) fn idle_front(&mut self, last: u64) -> Option<(u64, u64)> {
+        for (batch, extent) in self.extents.range(self.idle.next..) {
             if extent.live > 0 || !(1..=last).contains(&extent.last) {
                 break;
             }
-            let (_, bytes) = idle.unwrap_or_default();
-            idle = Some((extent.last, bytes + extent.bytes));
+            self.idle.next = batch + 1;
+            self.idle.last = extent.last;
+            self.idle.bytes += extent.bytes;
         }
-        idle
+        let Idle { last, bytes, .. } = self.idle;
+        (last > 0).then_some((last, bytes))
     }
 
     /// Records a purge up to and including an entry.
     pub(crate) fn purged(&mut self, last: u64) {
+        self.idle = Idle::default();
         while let Some(first) = self.extents.first_entry()
             && (1..=last).contains(&first.get().last)
             && first.get().live == 0
@@ -184,7 +202,7 @@ impl Live {
     pub(crate) fn oldest(&self, bytes_max: u64, last: u64) -> Vec<Record> {
         let mut records = Vec::new();
         let mut bytes = 0;
-        for (batch, extent) in &self.extents {
+        for (batch, extent) in self.extents.range(self.idle.next..) {
             if !(1..=last).contains(&extent.last) || bytes >= bytes_max {
                 break;
             }
@@ -236,8 +254,7 @@ impl Live {
     /// Bytes in memory besides the messages, which a vhost shares.
     pub(crate) fn memory_bytes(&self) -> usize {
         let live = self.messages.len() + self.bindings.len() + self.queues.len();
-        let keys: usize = self.extents.values().map(|extent| extent.keys.len()).sum();
-        live * COUNTING_MEMORY_BYTES + keys * KEY_MEMORY_BYTES
+        live * COUNTING_MEMORY_BYTES + self.keys * KEY_MEMORY_BYTES
     }
 
     fn count<R>(&mut self, batch: u64, record: R, bytes: u64, key: Key) -> Counting<R> {
@@ -246,6 +263,7 @@ impl Live {
         let extent = self.extents.entry(batch).or_default();
         extent.live += 1;
         extent.keys.push(key);
+        self.keys += 1;
         Counting {
             record,
             batch,
@@ -264,7 +282,7 @@ impl Live {
         if let Some(extent) = self.extents.get_mut(&batch) {
             extent.live -= 1;
             if extent.live == 0 {
-                extent.keys = Vec::new();
+                self.keys -= std::mem::take(&mut extent.keys).len();
             }
         }
     }
@@ -292,11 +310,10 @@ impl Live {
     }
 
     fn purge(&mut self, queue: QueueId) {
-        let of_queue = self.messages.range((queue, i64::MIN)..=(queue, i64::MAX));
-        let places: Vec<_> = of_queue.map(|(key, _)| *key).collect();
-        for place in places {
-            let gone = self.messages.remove(&place);
-            self.forget_some(gone);
+        let of_queue = (queue, i64::MIN)..=(queue, i64::MAX);
+        let gone: Vec<_> = self.messages.extract_if(of_queue, |_, _| true).collect();
+        for (_, counting) in gone {
+            self.forget(counting.batch, counting.bytes);
         }
     }
 
@@ -377,5 +394,77 @@ fn enqueued(queue: QueueId, place: i64, message: &StoredMessage) -> Record {
         queue,
         place,
         message: message.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Octets of the extents without live records at the front, looked at anew.
+    fn idle(live: &Live, last: u64) -> Option<(u64, u64)> {
+        let extents = live.extents.values();
+        let idle = extents.take_while(|of| of.live == 0 && (1..=last).contains(&of.last));
+        idle.fold(None, |sum, of| {
+            Some((of.last, sum.map_or(0, |(_, bytes)| bytes) + of.bytes))
+        })
+    }
+
+    #[test]
+    fn the_idle_front_and_the_keys_are_counted_along() {
+        let mut live = Live::default();
+        let (mut chance, mut met) = (1_u64, [0; 3]);
+        let mut random = |count: u64| {
+            chance = chance
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (chance >> 33) % count
+        };
+        for batch in 1..2000_u64 {
+            live.begin(batch);
+            for _ in 0..random(4) {
+                let (queue, place) = (QueueId(random(2)), random(8).cast_signed());
+                live.take(batch, &Record::Dequeued { queue, place }, None);
+            }
+            if random(3) == 0 {
+                let (queue, place) = (QueueId(random(2)), random(8).cast_signed());
+                let exchange = Record::ExchangeDeclared {
+                    name: format!("{queue:?} {place}").into(),
+                    kind: "direct".into(),
+                    auto_delete: false,
+                    internal: false,
+                    arguments: TableBuf::new(),
+                };
+                live.take(batch, &exchange, None);
+                if random(2) == 0 {
+                    let name = format!("{queue:?} {}", random(8)).into();
+                    live.take(batch, &Record::ExchangeDeleted { name }, None);
+                }
+            }
+            live.end(batch, batch, 10);
+            let last = batch - random(3).min(batch);
+            let expected = idle(&live, last);
+            let found = live.idle_front(last);
+            // Less of the log may be asked for than before: what was idle stays so.
+            assert!(found >= expected, "{found:?} {expected:?}");
+            assert!(found <= idle(&live, batch));
+            met[0] += u64::from(found.is_some());
+            match random(20) {
+                0 => {
+                    live.extend(batch, 5);
+                    met[1] += 1;
+                }
+                1 => {
+                    if let Some((to, _)) = found {
+                        live.purged(to);
+                        met[2] += 1;
+                    }
+                }
+                _ => {}
+            }
+            let keys: usize = live.extents.values().map(|of| of.keys.len()).sum();
+            assert_eq!(live.keys, keys);
+        }
+        assert!(met.iter().all(|times| *times > 20), "{met:?}");
     }
 }
