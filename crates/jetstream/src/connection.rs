@@ -65,7 +65,16 @@ impl Connection {
         payload: &[u8],
         time: Duration,
     ) -> Result<Message, Failed> {
-        let mut answers = self.ask_one(subject, fields, payload)?;
+        let answers = self.ask_one(subject, fields, payload)?;
+        self.answer(answers, time).await
+    }
+
+    /// Waits for the first answer to a request.
+    pub(crate) async fn answer(
+        &self,
+        mut answers: Subscription,
+        time: Duration,
+    ) -> Result<Message, Failed> {
         let answer = tokio::time::timeout(time, answers.next()).await;
         answer.map_or(Err(Failed::Silent), |answer| self.answered(answer))
     }
@@ -156,7 +165,8 @@ impl Connection {
         self.shared().end.borrow().is_some()
     }
 
-    fn ask_one(
+    /// Sends a request with one answer.
+    pub(crate) fn ask_one(
         &self,
         subject: &str,
         fields: &[(&str, &str)],

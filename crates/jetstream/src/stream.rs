@@ -92,30 +92,33 @@ impl Stream {
         }
     }
 
-    /// Appends after an expected last message. After an error the append may have succeeded.
-    pub async fn append(
+    /// Appends after an expected last message. It is sent at once, so that appends are sent in the order of the calls;
+    /// the result is awaited. After an error the append may have succeeded.
+    pub fn append(
         &self,
         subject: &str,
         after: u64,
         payload: &[u8],
-    ) -> Result<Append, Failed> {
+    ) -> impl Future<Output = Result<Append, Failed>> + Send + use<> {
         let after = after.to_string();
         let fields = [
             ("Nats-Expected-Last-Sequence", after.as_str()),
             ("Nats-Expected-Stream", &self.name),
         ];
-        let answer = self
-            .connection
-            .request(subject, &fields, payload, self.time);
-        match answer::decode(&answer.await?.payload).map_err(Failed::Answer)? {
-            Ok(answer) => {
-                let sequence = answer["seq"].as_u64();
-                sequence.map(Append::Appended).ok_or(Failed::Answer("seq"))
+        let asked = self.connection.ask_one(subject, &fields, payload);
+        let (connection, time) = (self.connection.clone(), self.time);
+        async move {
+            let answer = connection.answer(asked?, time).await?;
+            match answer::decode(&answer.payload).map_err(Failed::Answer)? {
+                Ok(answer) => {
+                    let sequence = answer["seq"].as_u64();
+                    sequence.map(Append::Appended).ok_or(Failed::Answer("seq"))
+                }
+                Err(problem) if answer::WRONG_LAST_SEQUENCE.contains(&problem.number) => {
+                    Ok(Append::Refused)
+                }
+                Err(problem) => Err(Failed::Refused(problem)),
             }
-            Err(problem) if answer::WRONG_LAST_SEQUENCE.contains(&problem.number) => {
-                Ok(Append::Refused)
-            }
-            Err(problem) => Err(Failed::Refused(problem)),
         }
     }
 

@@ -28,6 +28,8 @@ pub(super) struct Beat {
     pub(super) sequence: u64,
     /// The owner is subscribed to its term's probe subject.
     pub(super) answers: bool,
+    /// The node reads a log in which a former owner's second append follows a claim.
+    pub(super) passes_over: bool,
     /// The address for connections from other nodes.
     pub address: String,
     /// The node that the owner wants to move the vhost to, and that shall catch up.
@@ -55,6 +57,7 @@ impl Beat {
             "sequence": number(self.sequence),
             "address": self.address,
             "answers": self.answers,
+            "passes_over": self.passes_over,
             "prepared": number(self.prepared),
             "prepares": self.prepares,
         });
@@ -95,7 +98,8 @@ impl Beat {
             sequence: number("sequence")?,
             address: word("address")?,
             // Nodes of older versions do not send these fields.
-            answers: json["answers"].as_bool() == Some(true),
+            answers: is_said("answers"),
+            passes_over: is_said("passes_over"),
             preparing: word("preparing"),
             prepared: number("prepared").unwrap_or_default(),
             prepares: is_said("prepares"),
@@ -128,6 +132,7 @@ mod tests {
             log: 1 << 60,
             sequence: 7,
             answers: true,
+            passes_over: true,
             address: "10.0.0.1:25672".to_owned(),
             preparing: Some("n3".to_owned()),
             prepared: 2,
@@ -135,11 +140,18 @@ mod tests {
         };
         assert_eq!(Beat::decode(&beat.encode()), Some(beat.clone()));
         let mut encoded = String::from_utf8(beat.encode()).expect("it is JSON");
-        for later in ["answers", "preparing", "prepared", "prepares"] {
+        for later in [
+            "answers",
+            "passes_over",
+            "preparing",
+            "prepared",
+            "prepares",
+        ] {
             encoded = encoded.replace(&format!("\"{later}\""), "\"unknown\"");
         }
         let older = Beat {
             answers: false,
+            passes_over: false,
             preparing: None,
             prepared: 0,
             prepares: false,

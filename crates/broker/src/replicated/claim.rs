@@ -141,14 +141,16 @@ impl Driver {
             };
             match effect {
                 Effect::Append { after, entry } => {
-                    let subject = self.names.subject(&entry).to_owned();
-                    let appended = stream.append(&subject, after.0, &entry).await;
+                    let subject = self.names.subject(&entry);
+                    let appended = stream.append(subject, after.0, &entry).await;
                     let now = self.now();
                     match appended {
-                        Ok(Append::Appended(sequence)) => {
+                        Ok(Append::Appended(sequence)) if sequence == after.0 + 1 => {
                             self.ledger.handle_appended(now, Sequence(sequence));
                         }
-                        Ok(Append::Refused) => self.ledger.handle_refused(now, after),
+                        Ok(Append::Refused | Append::Appended(_)) => {
+                            self.ledger.handle_refused(now, after);
+                        }
                         // The end is read when that is due.
                         Err(_) => {}
                     }

@@ -100,8 +100,17 @@ impl Driver {
         }
         let tidings = self.connection.as_ref().map_or(0, Connection::tidings);
         self.others.hear(beat, is_first.then_some(tidings));
-        if self.term.is_none() {
-            self.show_owner();
+        match self.term {
+            Some(_) => self.limit_appends(),
+            None => self.show_owner(),
         }
+    }
+
+    /// Has one append in flight only, while a node of an earlier version is heard.
+    pub(super) fn limit_appends(&mut self) {
+        self.ledger.limit_appends(match self.others.pass_over() {
+            true => usize::MAX,
+            false => 1,
+        });
     }
 }

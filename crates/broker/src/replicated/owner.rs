@@ -193,6 +193,7 @@ impl Driver {
         if let Some(term) = &mut self.term {
             term.answers = answers;
         }
+        self.limit_appends();
         self.beat(stream, Saying::Owning);
         self.note_ledger();
         self.note_term();
@@ -269,10 +270,10 @@ impl Driver {
             let stream = stream.clone();
             match effect {
                 Effect::Append { after, entry } => {
-                    let subject = self.names.subject(&entry).to_owned();
+                    let begun = Instant::now();
+                    let appended = stream.append(self.names.subject(&entry), after.0, &entry);
                     tokio::spawn(async move {
-                        let begun = Instant::now();
-                        let result = stream.append(&subject, after.0, &entry).await;
+                        let result = appended.await;
                         let taken_us = begun.elapsed().as_micros() as u64;
                         let _ = doing.send(Done::Append {
                             after,
@@ -331,7 +332,7 @@ impl Driver {
                 taken_us,
                 result,
             } => match result {
-                Ok(Append::Appended(sequence)) => {
+                Ok(Append::Appended(sequence)) if sequence == after.0 + 1 => {
                     self.ledger.handle_appended(now, Sequence(sequence));
                     if let Some(term) = &mut self.term {
                         term.refusal = None;
@@ -342,7 +343,10 @@ impl Driver {
                         seen.append_us += taken_us;
                     });
                 }
-                Ok(Append::Refused) => self.ledger.handle_refused(now, after),
+                // An entry elsewhere than expected is no answer to this: the log decides.
+                Ok(Append::Refused | Append::Appended(_)) => {
+                    self.ledger.handle_refused(now, after);
+                }
                 // The ledger checks later whether the entry is in the log.
                 Err(failed) => {
                     if let Some(term) = &mut self.term {

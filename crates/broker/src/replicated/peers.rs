@@ -304,6 +304,12 @@ impl Others {
         self.there().find(|beat| beat.is_holding)
     }
 
+    /// Whether all other nodes read a log in which a former owner's second append follows a claim. Nodes of earlier
+    /// versions take such a log for broken.
+    pub(super) fn pass_over(&self) -> bool {
+        self.there().all(|beat| beat.passes_over)
+    }
+
     /// A standby node, by its own name or by that of its machine's node if that has one worker. Without a name, any
     /// node that has followed the log, or else one that has not. The error lists the standby nodes.
     pub(super) fn standing_by(&self, wanted: Option<&str>) -> Result<&Beat, String> {

@@ -16,6 +16,7 @@ fn beat(node: &str) -> Beat {
         log: 0,
         sequence: 0,
         answers: false,
+        passes_over: true,
         address: String::new(),
         preparing: None,
         prepared: 0,
@@ -91,6 +92,22 @@ fn a_node_is_found_by_name_or_the_error_says_why_not() {
         others.hear(beat(&format!("n{number}")), Some(0));
     }
     assert_eq!(others.there().count(), NODES_MAX);
+}
+
+#[test]
+fn a_node_of_an_earlier_version_is_noticed() {
+    let mut others = Others::new("own", 0);
+    assert!(others.pass_over());
+    others.hear(beat("a"), Some(0));
+    assert!(others.pass_over());
+    let older = Beat {
+        passes_over: false,
+        ..beat("b")
+    };
+    others.hear(older, Some(0));
+    assert!(!others.pass_over());
+    others.hear(beat("b"), Some(0));
+    assert!(others.pass_over());
 }
 
 #[test]
