@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use crosstie_queues::{Page, Position, Record, Want};
 
+use crate::disk::{Disk, DiskLow, OnDiskLow};
 use crate::store::Commit;
 use crate::{Backup, Batch, Store, StoreError, StoreErrorKind};
 
@@ -27,23 +28,16 @@ pub struct CommitterConfig {
     pub retry_ms: u64,
     /// Approximate maximum bytes of one commit, so that no client waits for a very long one.
     pub commit_bytes_max: usize,
+    /// How long after a commit the next one is begun, for records that nobody waits for. 0: at once.
+    pub pause_ms: u64,
+    /// Approximate bytes that end a pause.
+    pub pause_bytes_max: usize,
     /// Free bytes on the disk below which a warning is reported; an eighth of a small file system. 0: never.
     pub disk_free_bytes_min: u64,
 }
 
-/// Whether the disk has become low, or is so no more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DiskLow {
-    pub is_low: bool,
-    pub free_bytes: u64,
-    /// Space is low below this, and sufficient again above it by a tenth.
-    pub free_bytes_min: u64,
-}
-
 /// A vhost's position, and how the commit of it went.
 type OnCommitted = dyn Fn(&str, Position, Result<(), &StoreError>);
-
-type OnDiskLow = dyn Fn(DiskLow);
 
 struct Shared {
     state: Mutex<State>,
@@ -55,7 +49,8 @@ struct State {
     waiting: Batch,
     /// Bytes that the thread has taken, and not committed.
     taken_bytes: usize,
-    is_asleep: bool,
+    /// While the thread waits: the waiting bytes that wake it.
+    wakes_with: Option<usize>,
     is_failing: bool,
     is_stopping: bool,
     backup: Option<Order>,
@@ -78,6 +73,8 @@ impl Default for CommitterConfig {
         Self {
             retry_ms: 1000,
             commit_bytes_max: 16 << 20,
+            pause_ms: 0,
+            pause_bytes_max: 0,
             disk_free_bytes_min: 0,
         }
     }
@@ -123,7 +120,12 @@ impl Committer {
     pub fn submit(&self, vhost: &Arc<str>, records: Vec<Record>, position: Position) -> usize {
         let mut state = self.shared.lock();
         state.waiting.push(vhost, records, position);
-        if mem::take(&mut state.is_asleep) {
+        let bytes = state.waiting.bytes();
+        if state
+            .wakes_with
+            .take_if(|enough| *enough <= bytes)
+            .is_some()
+        {
             self.shared.wake.notify_one();
         }
         state.bytes()
@@ -145,7 +147,7 @@ impl Committer {
         };
         let before = {
             let mut state = self.shared.lock();
-            if mem::take(&mut state.is_asleep) {
+            if state.wakes_with.take().is_some() {
                 self.shared.wake.notify_one();
             }
             state.backup.replace(order)
@@ -173,7 +175,7 @@ impl Committer {
             bytes_max,
             on_read: Box::new(on_read),
         });
-        if mem::take(&mut state.is_asleep) {
+        if state.wakes_with.take().is_some() {
             self.shared.wake.notify_one();
         }
     }
@@ -235,60 +237,10 @@ struct Work<'a> {
     /// Taken, and not on the disk.
     kept: Batch,
     failed: Option<Failed>,
+    /// The end of the pause after a commit.
+    pauses_until: Option<Instant>,
     /// When the disk is to be looked at again, whether there is anything to do or not.
     look_at: Option<Instant>,
-}
-
-/// The last look at the disk.
-#[derive(Default)]
-struct Disk {
-    looked_at: Option<Instant>,
-    is_low: bool,
-}
-
-/// How long it is not looked at: a commit costs more than a look, but not everywhere.
-const LOOK_INTERVAL: Duration = Duration::from_millis(20);
-
-/// While it is low it is also looked at when nothing happens: others may make room.
-const LOW_INTERVAL: Duration = Duration::from_secs(1);
-
-impl Disk {
-    /// Looks how much is free, and says so if it is low, or is low no more. Returns when to look
-    /// again at the latest.
-    fn look(
-        &mut self,
-        store: &mut Store,
-        config: &CommitterConfig,
-        on_disk_low: &OnDiskLow,
-    ) -> Option<Instant> {
-        let now = Instant::now();
-        let is_due = self
-            .looked_at
-            .is_none_or(|at| now.duration_since(at) >= LOOK_INTERVAL);
-        if !is_due {
-            return self.looked_at.map(|at| at + LOOK_INTERVAL);
-        }
-        self.looked_at = Some(now);
-        let is_bare = store.restore_reserve();
-        if config.disk_free_bytes_min > 0
-            && let Some(room) = store.room()
-        {
-            let free_bytes_min = config.disk_free_bytes_min.min(room.total_bytes / 8);
-            let enough = match self.is_low {
-                true => free_bytes_min + free_bytes_min / 10,
-                false => free_bytes_min,
-            };
-            let is_low = room.free_bytes < enough;
-            if mem::replace(&mut self.is_low, is_low) != is_low {
-                on_disk_low(DiskLow {
-                    is_low,
-                    free_bytes: room.free_bytes,
-                    free_bytes_min,
-                });
-            }
-        }
-        (self.is_low || is_bare).then_some(now + LOW_INTERVAL)
-    }
 }
 
 /// The last commit failed.
@@ -334,6 +286,7 @@ impl Shared {
             on_committed,
             kept: Batch::default(),
             failed: None,
+            pauses_until: None,
             look_at: None,
         };
         let mut disk = Disk::default();
@@ -349,7 +302,7 @@ impl Shared {
                 on_done(made);
             }
             self.read_pages(&store);
-            work.look_at = disk.look(&mut store, config, on_disk_low);
+            work.look_at = disk.look(&mut store, config.disk_free_bytes_min, on_disk_low);
             let turn = self.turn(&mut work, &mut |batch| store.commit_or_make_room(batch));
             if let ControlFlow::Break(result) = turn {
                 return result;
@@ -382,11 +335,18 @@ impl Shared {
             on_committed,
             kept,
             failed,
+            pauses_until,
             look_at,
         } = work;
         if failed.is_some() || kept.bytes() < config.commit_bytes_max {
             let retry = Duration::from_millis(config.retry_ms);
             let retry_at = failed.as_ref().map(|failed| failed.at + retry);
+            if failed.is_none()
+                && kept.is_done()
+                && let Some(until) = pauses_until.take()
+            {
+                self.pause(until, config.pause_bytes_max);
+            }
             let Some(taken) = self.take(kept.is_done(), retry_at, *look_at) else {
                 return ControlFlow::Break(Ok(()));
             };
@@ -403,6 +363,9 @@ impl Shared {
         match commit(&front) {
             Ok(()) => {
                 *failed = None;
+                if config.pause_ms > 0 {
+                    *pauses_until = Some(Instant::now() + Duration::from_millis(config.pause_ms));
+                }
                 self.settle(kept.bytes(), false);
                 for (vhost, position) in front.positions() {
                     on_committed(vhost, *position, Ok(()));
@@ -465,6 +428,21 @@ impl Shared {
         )
     }
 
+    /// Lets records gather until then, unless so many bytes wait or there is other work.
+    fn pause(&self, until: Instant, bytes_max: usize) {
+        let mut state = self.lock();
+        while !state.is_stopping && !state.has_orders() && state.waiting.bytes() < bytes_max {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            state.wakes_with = Some(bytes_max);
+            let woken = self.wake.wait_timeout(state, left);
+            state = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        state.wakes_with = None;
+    }
+
     /// Takes the submitted records: at once if there is other work, else as soon as there are some; after a failure
     /// when the next attempt is due; none when the disk is to be checked. `None` at the end.
     fn take(
@@ -482,7 +460,7 @@ impl Shared {
                 }
                 None if state.is_stopping => return None,
                 None => {
-                    state.is_asleep = true;
+                    state.wakes_with = Some(0);
                     let left = look_at.map(|at| at.saturating_duration_since(Instant::now()));
                     state = match left {
                         None => self

@@ -23,6 +23,7 @@ mod batch;
 mod claim;
 mod committer;
 mod content;
+mod disk;
 mod error;
 mod events;
 mod file;
@@ -37,7 +38,8 @@ mod write;
 
 pub use backup::{Backup, back_up};
 pub use batch::Batch;
-pub use committer::{Committer, CommitterConfig, DiskLow};
+pub use committer::{Committer, CommitterConfig};
+pub use disk::DiskLow;
 pub use error::{StoreError, StoreErrorKind};
 pub use events::{EventKeeper, EventOwner, EventStore, EventStoreConfig};
 pub use replace::{Replaced, records, replace};

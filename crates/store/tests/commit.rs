@@ -4,7 +4,7 @@ mod rig;
 
 use std::fs;
 use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver};
+use std::sync::mpsc::{self, Receiver, TryRecvError};
 use std::time::Duration;
 
 use crosstie_queues::{Position, Record};
@@ -16,13 +16,17 @@ use rig::*;
 type Told = (String, u64, Option<String>);
 
 fn start(config: StoreConfig) -> (Committer, Receiver<Told>) {
-    let (store, _) = Store::open(config).expect("a store");
-    let (tell, told) = mpsc::channel();
-    let config = CommitterConfig {
+    let committer = CommitterConfig {
         retry_ms: 1,
         commit_bytes_max: 10_000,
         ..CommitterConfig::default()
     };
+    start_with(config, committer)
+}
+
+fn start_with(store: StoreConfig, config: CommitterConfig) -> (Committer, Receiver<Told>) {
+    let (store, _) = Store::open(store).expect("a store");
+    let (tell, told) = mpsc::channel();
     let on_committed = move |vhost: &str, position: Position, outcome: Result<(), &StoreError>| {
         let error = outcome.err().map(ToString::to_string);
         // Nobody listens any more at the end of some tests.
@@ -108,6 +112,35 @@ fn a_position_without_records_is_told() {
     assert_eq!(next(&told), ("/".to_owned(), 7, None));
     committer.stop().expect("nothing is written");
     assert!(!path(&directory).exists());
+}
+
+#[test]
+fn records_gather_in_a_pause() {
+    let directory = directory();
+    let pausing = CommitterConfig {
+        pause_ms: 3_600_000,
+        pause_bytes_max: 10_000,
+        ..CommitterConfig::default()
+    };
+    let (committer, told) = start_with(config(&directory), pausing);
+    let submit = |position: u64, count: i64| {
+        let first = position as i64 * 1000;
+        let records = (first..first + count).map(|place| enqueued(1, place));
+        committer.submit(&"/".into(), records.collect(), Position(position));
+    };
+    // The first has no commit before it.
+    submit(1, 1);
+    assert_eq!(next(&told), ("/".to_owned(), 1, None));
+    for position in 2..=9 {
+        submit(position, 1);
+    }
+    assert_eq!(told.try_recv(), Err(TryRecvError::Empty));
+    submit(10, 100);
+    assert_eq!(next(&told), ("/".to_owned(), 10, None), "in one commit");
+    submit(11, 1);
+    committer.stop().expect("all is written");
+    assert_eq!(next(&told), ("/".to_owned(), 11, None));
+    assert_eq!(kept(&directory).len(), 1 + 8 + 100 + 1);
 }
 
 #[test]

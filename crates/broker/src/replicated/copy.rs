@@ -1,5 +1,8 @@
 //! The owner's local copy of its vhost: a separate store that delays no confirms.
 //!
+//! Its commits have a pause between them: one commit for each append would cost the owner more than all else that an
+//! append does, and a message that is consumed within the pause is not written at all.
+//!
 //! Each term has its own file, so that no earlier copy contradicts the log. Once the new file has all contents from the
 //! term's beginning, the earlier ones are deleted.
 
@@ -13,7 +16,7 @@ use std::thread::{self, JoinHandle};
 
 use crosstie_nats::escaped;
 use crosstie_queues::{Position, Record};
-use crosstie_store::{Committer, Store, StoreConfig, StoreError};
+use crosstie_store::{Committer, CommitterConfig, Store, StoreConfig, StoreError};
 use parking_lot::Mutex;
 
 use super::journal::record_bytes;
@@ -45,6 +48,12 @@ enum State {
     Over,
 }
 
+/// Pause between two commits.
+const PAUSE_MS: u64 = 100;
+
+/// Approximate bytes that are committed without a pause.
+const PAUSE_BYTES_MAX: usize = 1 << 20;
+
 /// Number of records per submission when a copy begins.
 const RECORDS_MAX: usize = 10_000;
 
@@ -66,7 +75,9 @@ impl Copy {
         });
         let (of_thread, directory) = (Arc::clone(&shared), directory.to_owned());
         let begin = move || {
-            if let Err(why) = of_thread.begin(&directory, epoch, records) {
+            // The copy is abandoned if more than `waiting_bytes_max` waits, so the pause ends far below.
+            let pause_bytes_max = PAUSE_BYTES_MAX.min(waiting_bytes_max / 4);
+            if let Err(why) = of_thread.begin(&directory, epoch, records, pause_bytes_max) {
                 let name = &of_thread.vhost;
                 tracing::error!("vhost '{name}': this node keeps no copy of it: {why}");
                 *of_thread.state.lock() = State::Over;
@@ -152,6 +163,7 @@ impl Shared {
         directory: &Path,
         epoch: u64,
         records: Vec<Record>,
+        pause_bytes_max: usize,
     ) -> Result<(), String> {
         let vhost = &self.vhost;
         let path = file(directory, vhost, epoch);
@@ -179,7 +191,13 @@ impl Shared {
                 }
             }
         };
-        let committer = Committer::start(store, on_committed).map_err(|e| e.to_string())?;
+        let config = CommitterConfig {
+            pause_ms: PAUSE_MS,
+            pause_bytes_max,
+            ..CommitterConfig::default()
+        };
+        let committer = Committer::start_with(store, config, on_committed, |_| {});
+        let committer = committer.map_err(|e| e.to_string())?;
         let mut records = records.into_iter();
         for position in 1..=whole {
             let part = records.by_ref().take(RECORDS_MAX).collect();

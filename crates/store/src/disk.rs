@@ -1,0 +1,69 @@
+//! How much is free on a store's disk.
+
+use std::mem;
+use std::time::{Duration, Instant};
+
+use crate::Store;
+
+/// Whether the disk has become low, or is so no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DiskLow {
+    pub is_low: bool,
+    pub free_bytes: u64,
+    /// Space is low below this, and sufficient again above it by a tenth.
+    pub free_bytes_min: u64,
+}
+
+pub(crate) type OnDiskLow = dyn Fn(DiskLow);
+
+/// The last look at the disk.
+#[derive(Default)]
+pub(crate) struct Disk {
+    looked_at: Option<Instant>,
+    is_low: bool,
+}
+
+/// How long it is not looked at: a commit costs more than a look, but not everywhere.
+const LOOK_INTERVAL: Duration = Duration::from_millis(20);
+
+/// While it is low it is also looked at when nothing happens: others may make room.
+const LOW_INTERVAL: Duration = Duration::from_secs(1);
+
+impl Disk {
+    /// Looks how much is free, and says so if it is low, or is low no more. Returns when to look
+    /// again at the latest.
+    pub(crate) fn look(
+        &mut self,
+        store: &mut Store,
+        free_bytes_min: u64,
+        on_disk_low: &OnDiskLow,
+    ) -> Option<Instant> {
+        let now = Instant::now();
+        let is_due = self
+            .looked_at
+            .is_none_or(|at| now.duration_since(at) >= LOOK_INTERVAL);
+        if !is_due {
+            return self.looked_at.map(|at| at + LOOK_INTERVAL);
+        }
+        self.looked_at = Some(now);
+        let is_bare = store.restore_reserve();
+        if free_bytes_min > 0
+            && let Some(room) = store.room()
+        {
+            let free_bytes_min = free_bytes_min.min(room.total_bytes / 8);
+            let enough = match self.is_low {
+                true => free_bytes_min + free_bytes_min / 10,
+                false => free_bytes_min,
+            };
+            let is_low = room.free_bytes < enough;
+            if mem::replace(&mut self.is_low, is_low) != is_low {
+                on_disk_low(DiskLow {
+                    is_low,
+                    free_bytes: room.free_bytes,
+                    free_bytes_min,
+                });
+            }
+        }
+        (self.is_low || is_bare).then_some(now + LOW_INTERVAL)
+    }
+}
