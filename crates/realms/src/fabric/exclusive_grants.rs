@@ -186,35 +186,19 @@ impl Keeper {
     ) -> Failed {
         let mut renewing = register.clone();
         renewing.wait(RENEWAL_TIME);
-        let hearing = Self::hear(connection, &self.subjects, &self.renewals);
-        let _hearing = match hearing {
+        let _hearing = match Self::hear(connection, &self.subjects, &self.renewals) {
             Ok(hearing) => hearing,
             Err(failed) => return failed,
         };
         let mut renewal = time::interval(RENEWED_EACH);
         renewal.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut unanswered: Option<Instant> = None;
-        let mut is_missing = false;
+        let mut unanswered: Option<Unanswered> = None;
         loop {
             tokio::select! {
                 _ = renewal.tick() => {
-                    let begun = Instant::now();
-                    match self.renew(&renewing).await {
-                        Ok(()) => unanswered = None,
-                        Err(Failed::Silent | Failed::Nobody) => {
-                            let since = *unanswered.get_or_insert(begun);
-                            if since == begun {
-                                is_missing = self.is_missing(register).await;
-                                if is_missing && let Err(failed) = self.create(&renewing).await {
-                                    return failed;
-                                }
-                            }
-                            if since.elapsed() >= UNANSWERED_MAX {
-                                return match is_missing {
-                                    true => Failed::Nobody,
-                                    false => Failed::Silent,
-                                };
-                            }
+                    match self.renew_or_look(register, &renewing, &mut unanswered).await {
+                        Ok(true) => {}
+                        Ok(false) => {
                             renewal.reset_after(RENEWAL_PAUSE);
                             continue;
                         }
@@ -252,6 +236,42 @@ impl Keeper {
             if let Some(lease) = &self.lease {
                 asking.begin(register, &self.subjects, (lease, &self.renewals));
             }
+        }
+    }
+
+    /// Renews the lease; `false` without an answer, which another attempt may get. Creates a missing bucket.
+    async fn renew_or_look(
+        &mut self,
+        register: &Register,
+        renewing: &Register,
+        unanswered: &mut Option<Unanswered>,
+    ) -> Result<bool, Failed> {
+        let begun = Instant::now();
+        match self.renew(renewing).await {
+            Ok(()) => {
+                *unanswered = None;
+                return Ok(true);
+            }
+            Err(Failed::Silent | Failed::Nobody) => {}
+            Err(failed) => return Err(failed),
+        }
+        let Unanswered { since, is_missing } = match *unanswered {
+            Some(known) => known,
+            None => {
+                let is_missing = self.is_missing(register).await;
+                if is_missing {
+                    self.create(renewing).await?;
+                }
+                *unanswered.insert(Unanswered {
+                    since: begun,
+                    is_missing,
+                })
+            }
+        };
+        match (since.elapsed() < UNANSWERED_MAX, is_missing) {
+            (true, _) => Ok(false),
+            (false, true) => Err(Failed::Nobody),
+            (false, false) => Err(Failed::Silent),
         }
     }
 
@@ -360,6 +380,14 @@ impl Keeper {
         let key = self.subjects.of_lease(&name);
         Lease::new(name, key)
     }
+}
+
+/// Renewals without an answer.
+#[derive(Clone, Copy)]
+struct Unanswered {
+    since: Instant,
+    /// There was no bucket at the first of them.
+    is_missing: bool,
 }
 
 async fn until(due: Option<Instant>) {
