@@ -101,13 +101,12 @@ def test_forged_sequences_reset_the_pair_of_the_forger_alone(stage) -> None:
     with stage.server.client() as client:
         member = Member(client, 7)
         node, side = member.pair()
-        other = stage.here if stage.here.metric("fabric_pairs") == 2 else stage.there
-        await_true("it is open", lambda: other.metric("fabric_pairs") == 2)
+        both = (stage.here, stage.there)
+        await_true("it is open", lambda: 2 in [each.metric("fabric_pairs") for each in both])
         member.say(node, "offer", offer(side, b"com.gap"), sequence=5)
         client.flush()
         gaps = lambda: sum(  # noqa: E731
-            each.metric("fabric_pair_resets_total", cause="gap")
-            for each in (stage.here, stage.there)
+            each.metric("fabric_pair_resets_total", cause="gap") for each in both
         )
         await_true("it is reset", lambda: gaps() == 1)
     stage.goes_on()

@@ -147,7 +147,9 @@ def cluster(
     program: Path = PROGRAM,
 ) -> list[NatsServer]:
     """Start servers that know each other; `each` says more of the one that has a name."""
-    ports, routes = free_ports(count), free_ports(count)
+    # All at once: what is asked for later may be the same ones.
+    found = free_ports(2 * count)
+    ports, routes = found[:count], found[count:]
     known = ", ".join(f'"nats://127.0.0.1:{port}"' for port in routes)
     servers = []
     for index in range(count):
