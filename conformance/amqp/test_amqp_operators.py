@@ -490,12 +490,13 @@ def defined(tmp_path: Path, **amqp: object) -> dict:
 def test_exported_definitions_are_imported(start_node, tmp_path):
     node = start_node(defined(tmp_path))
     assert node.says("definitions imported from 'definitions.json'")
-    assert node.says("queue 'log' in vhost 'nova': not imported: there are no streams")
     place = address(node)
     connect(place).close()
     with connect(place, "nova", "s3cret", "nova") as connection:
         channel = connection.channel()
         assert channel.queue_declare("conductor", passive=True).method.message_count == 0
+        # A stream.
+        assert channel.queue_declare("log", passive=True).method.message_count == 0
         # By the binding that was imported.
         channel.confirm_delivery()
         channel.basic_publish("nova", "conductor.x", b"message", mandatory=True)
@@ -506,13 +507,13 @@ def test_exported_definitions_are_imported(start_node, tmp_path):
     with pytest.raises(pika.exceptions.AMQPConnectionError):
         connect(place, "nopass", "x", "nova")
     names = [queue["name"] for queue in listed("queues", cwd=tmp_path)]
-    assert sorted(names) == ["classic", "conductor", "lazy ü", "prio"]
+    assert sorted(names) == ["classic", "conductor", "lazy ü", "log", "prio"]
     # Once more, over what the store has kept.
     assert node.stop(signal.SIGINT) == 0
     again = start_node(defined(tmp_path))
     assert not [line for line in again.log if "inequivalent" in line.text]
     names = [queue["name"] for queue in listed("queues", cwd=tmp_path)]
-    assert sorted(names) == ["classic", "conductor", "lazy ü", "prio"]
+    assert sorted(names) == ["classic", "conductor", "lazy ü", "log", "prio"]
 
 
 def test_check_tells_what_is_imported(tmp_path):
@@ -523,7 +524,7 @@ def test_check_tells_what_is_imported(tmp_path):
     lines = done.stdout.splitlines()
     assert lines[0] == (
         "definitions.json: definitions of RabbitMQ 3.10.8: 4 users, 2 vhosts, 3 exchanges, "
-        "4 queues, 4 bindings, 7 not imported"
+        "5 queues, 4 bindings, 6 not imported"
     )
     assert any("topic permission of user 'nova'" in line for line in lines)
     assert lines[-1] == "config.json: a valid node configuration"

@@ -362,14 +362,7 @@ def queue_lost_while_consumed(s: Script) -> None:
     c.deliveries(1)
 
 
-@scenario(
-    BY_HAND,
-    crosstie=[
-        "('queue.declare', {'arguments': {'x-queue-type': 'stream'}, 'durable': True, "
-        "'queue': 'q'}, 'channel closed', 406, *PRECONDITION_FAILED - streams*, 50, 10)"
-    ],
-    because="there are no streams",
-)
+@scenario()
 def stream_queue(s: Script) -> None:
     c = s.channel()
     c.queue("q", durable=True, arguments={"x-queue-type": "stream"})

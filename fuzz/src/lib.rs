@@ -11,5 +11,6 @@ pub mod joints;
 pub mod ledger;
 pub mod mutation;
 pub mod scenario;
+pub mod streams;
 pub mod web;
 pub mod x509;

@@ -5,7 +5,7 @@
 use std::panic;
 
 use crosstie_fuzz::mutation::{Random, mutated};
-use crosstie_fuzz::{amqp, codec, fabric, framing, joints, ledger, scenario, web, x509};
+use crosstie_fuzz::{amqp, codec, fabric, framing, joints, ledger, scenario, streams, web, x509};
 use crosstie_wamp::Serializer;
 
 const RUNS: u64 = 100_000;
@@ -261,6 +261,11 @@ fn fabric_frame() {
 #[test]
 fn ledger_batch() {
     check("ledger_batch", &ledger::batch_seeds(), ledger::batch);
+}
+
+#[test]
+fn stream_page() {
+    check("stream_page", &streams::page_seeds(), streams::page);
 }
 
 #[test]

@@ -34,6 +34,7 @@ use super::replication::{self, Ownership, Replicated};
 use super::shared::{BackedUp, Shared};
 use super::splice::{Splices, splicing};
 use super::status::{Alarm, ConnectionStatus, OperatorError};
+use super::stream_files;
 use super::totals::Totals;
 use super::vhost::{Clock, Keeper, SharedVhost};
 
@@ -92,9 +93,11 @@ impl Broker {
         let held = replication::held(&restored);
         let clock = Clock::begin();
         let now = clock.time(Instant::now());
-        let mut vhosts = restore_vhosts(&amqp, now, restored);
+        let mut vhosts = restore_vhosts(&amqp, now, restored, store.obstacle().is_none());
         skipped.extend(import::define(&definitions, now, &mut vhosts));
         let replicated = replication::take(&amqp, &mut vhosts, &held);
+        let store_path = directory.join(&amqp.store);
+        let (streams, troubles) = stream_files::open(&store_path, vhosts.iter_mut())?;
 
         let limits = &amqp.limits;
         let flow = FlowControl::new(limits.memory_bytes_max, limits.commit_bytes_max);
@@ -130,6 +133,7 @@ impl Broker {
             ..CommitterConfig::default()
         };
         broker.start_committer(store, config, workers.keeper_handle())?;
+        broker.start_streams(streams, troubles, &workers.keeper_handle())?;
         broker.start_keeping(workers);
         Ok((broker, skipped))
     }
@@ -308,6 +312,10 @@ impl Broker {
         on_done: impl FnOnce(BackedUp) + Send + 'static,
     ) -> bool {
         let vhosts = self.vhosts.clone();
+        let mut streams = vhosts.iter().map(|vhost| vhost.lock().stream_count());
+        if streams.any(|count| count > 0) {
+            tracing::warn!("the backup has the declarations of streams, and not their messages");
+        }
         let delivered = move || {
             let mut batch = Batch::default();
             for vhost in &vhosts {
@@ -388,7 +396,7 @@ impl Broker {
         alarms
     }
 
-    fn local(&self, name: &str) -> Option<&Arc<SharedVhost>> {
+    pub(super) fn local(&self, name: &str) -> Option<&Arc<SharedVhost>> {
         let place = self.vhosts.binary_search_by(|v| (**v.name()).cmp(name));
         place.ok().map(|place| &self.vhosts[place])
     }
@@ -446,12 +454,14 @@ fn restore_vhosts(
     amqp: &model::Amqp,
     now: Time,
     restored: Vec<Restored>,
+    is_stored: bool,
 ) -> BTreeMap<Arc<str>, Vhost<Arc<Peer>>> {
     let mut vhosts = BTreeMap::new();
     for vhost in &amqp.vhosts {
         let name: Arc<str> = vhost.name.as_str().into();
         let mut config = vhost_config(&name, &amqp.limits);
         config.paging = paging(&amqp.limits);
+        config.has_streams = is_stored && vhost.replicated.is_none();
         vhosts.insert(name, Vhost::new(config, seed()));
     }
     for restored in restored {

@@ -16,7 +16,8 @@ use super::limits::vhost_config;
 pub fn try_import(amqp: &Amqp, definitions: &Definitions) -> Vec<Skipped> {
     let vhosts = amqp.vhosts.iter().map(|vhost| {
         let name: Arc<str> = vhost.name.as_str().into();
-        let config = vhost_config(&name, &amqp.limits);
+        let mut config = vhost_config(&name, &amqp.limits);
+        config.has_streams = vhost.replicated.is_none();
         (name, Vhost::<()>::new(config, 0))
     });
     define(definitions, Time(0), &mut vhosts.collect())

@@ -4,13 +4,17 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crosstie_queues::{Page, Position, Record, Want};
+use crosstie_queues::{Page, Position, Record, StreamChange, StreamWant, Want};
 use crosstie_store::{Backup, Batch, Committer, CommitterConfig, DiskLow, Store, StoreError};
+use crosstie_streams::Keeper;
 use parking_lot::{Mutex, RwLock};
 
 use super::flow::FlowControl;
 use super::incomplete::Incomplete;
 use super::status::Alarm;
+
+/// Maximum bytes of a page of a stream: each reader holds one or two.
+const STREAM_PAGE_BYTES_MAX: usize = 256 << 10;
 
 /// The outcome of a backup.
 pub(crate) type BackedUp = Result<Backup, StoreError>;
@@ -21,6 +25,10 @@ pub struct Shared {
     pub incomplete: Incomplete,
     /// `None` before the start and after the stop; read only for durable records.
     committer: RwLock<Option<Committer>>,
+    /// The files of streams, in the same time.
+    streams: RwLock<Option<Keeper>>,
+    /// Why streams could not be written last.
+    stream_failure: Mutex<Option<String>>,
     /// The last error of the store.
     failure: Mutex<String>,
     /// The disk's state when it last became low, or recovered.
@@ -33,6 +41,8 @@ impl Shared {
             flow,
             incomplete,
             committer: RwLock::new(None),
+            streams: RwLock::new(None),
+            stream_failure: Mutex::default(),
             failure: Mutex::default(),
             disk: Mutex::default(),
         }
@@ -51,6 +61,8 @@ impl Shared {
             let why = self.failure.lock().clone();
             alarms.push(Alarm::StoreFailing { why });
         }
+        let of_streams = self.stream_failure.lock().clone();
+        alarms.extend(of_streams.map(|why| Alarm::StoreFailing { why }));
         if let Some(disk) = self.disk.lock().filter(|disk| disk.is_low) {
             let bytes_min = disk.free_bytes_min;
             alarms.push(Alarm::DiskLow { bytes_min });
@@ -107,6 +119,43 @@ impl Shared {
         committer.map_or(0, |committer| committer.submit(vhost, records, position))
     }
 
+    pub(crate) fn set_streams(&self, keeper: Keeper) {
+        *self.streams.write() = Some(keeper);
+    }
+
+    /// Submits changes of a vhost's streams, with the records that the store is to have after them. Returns the number of
+    /// bytes that wait.
+    pub(crate) fn submit_to_streams(
+        &self,
+        vhost: &Arc<str>,
+        changes: Vec<StreamChange>,
+        records: Vec<Record>,
+        position: Position,
+    ) -> usize {
+        let keeper = self.streams.read();
+        match keeper.as_ref() {
+            Some(keeper) => keeper.submit(vhost, changes, records, position),
+            // Stopped: what it had is with the store.
+            None => self.submit(vhost, records, position),
+        }
+    }
+
+    /// Reads a page of a stream: the fuller the memory, the smaller a page. A stopping router reads no more.
+    pub(crate) fn read_stream(&self, vhost: &Arc<str>, want: StreamWant) {
+        if let Some(keeper) = &*self.streams.read() {
+            let bytes_max = self.flow.page_bytes().min(STREAM_PAGE_BYTES_MAX);
+            keeper.read(vhost, want, bytes_max);
+        }
+    }
+
+    /// Notes whether streams could be written.
+    pub(crate) fn note_stream_failure(&self, why: Option<&str>) {
+        let mut failure = self.stream_failure.lock();
+        if failure.as_deref() != why {
+            *failure = why.map(str::to_owned);
+        }
+    }
+
     /// Reads a page of a deep queue: the fuller the memory, the smaller a page. Returns false if the router is stopping.
     pub(crate) fn read_page(
         &self,
@@ -140,12 +189,19 @@ impl Shared {
     /// Bytes that wait to be written.
     pub(crate) fn store_waiting_bytes(&self) -> usize {
         let committer = self.committer.read();
-        committer.as_ref().map_or(0, Committer::waiting_bytes)
+        let streams = self.streams.read();
+        let of_streams = streams.as_ref().map_or(0, Keeper::waiting_bytes);
+        committer.as_ref().map_or(0, Committer::waiting_bytes) + of_streams
     }
 
     /// Writes the waiting records and joins the store's thread. Returns whether all could be written. Must not be
     /// called on that thread.
     pub(crate) fn stop_committer(&self) -> bool {
+        // First: what it has belongs to the store, too.
+        let keeper = self.streams.write().take();
+        if let Some(keeper) = keeper {
+            keeper.stop();
+        }
         let committer = self.committer.write().take();
         match committer.map(Committer::stop) {
             Some(Err(e)) => {

@@ -112,21 +112,26 @@ impl<'v> Turn<'v> {
         vhost.flush_confirms(&mut self.outbox);
         let journal = vhost.journal();
         let mut waiting = 0;
-        if !journal.records.is_empty() {
+        if !journal.records.is_empty() || !journal.streams.is_empty() {
             let position = journal.position;
             let records = mem::take(&mut journal.records);
+            let changes = mem::take(&mut journal.streams);
             // Only acknowledgements, and the deliveries that they cause.
             let departure =
                 |record: &Record| matches!(record, Record::Dequeued { .. }) || record.is_delivery();
-            journaled = match records.iter().all(departure) {
+            journaled = match changes.is_empty() && records.iter().all(departure) {
                 true => Journaled::Departures,
                 false => Journaled::More,
             };
-            waiting = self.shared.submit(records, position);
+            waiting = self.shared.submit(records, changes, position);
         }
         let mut wants = Vec::new();
         while vhost.has_wants() {
             wants.extend(vhost.take_want());
+        }
+        let mut stream_wants = Vec::new();
+        while vhost.has_stream_wants() {
+            stream_wants.extend(vhost.take_stream_want());
         }
         let memory_after = vhost.memory_bytes();
         let memory_before = memory_bytes.swap(memory_after, Ordering::Relaxed);
@@ -146,6 +151,9 @@ impl<'v> Turn<'v> {
         }
         for want in wants {
             self.shared.read_page(want);
+        }
+        for want in stream_wants {
+            self.shared.read_stream(want);
         }
         self.shared.arm(next);
         if memory_after != memory_before {

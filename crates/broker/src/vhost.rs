@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant, SystemTime};
 
 use crosstie_front::timer::Timer;
-use crosstie_queues::{ConnectionKey, Position, QueueId, Record, Time, Vhost};
+use crosstie_queues::{ConnectionKey, Position, QueueId, Record, StreamChange, Time, Vhost};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::runtime::Handle;
 
@@ -17,6 +17,7 @@ use super::outbox::VhostOutbox;
 use super::peer::Peer;
 use super::replicated::Journal;
 use super::shared::Shared;
+use super::stream_line::StreamLine;
 use super::turn::Turn;
 use super::unreadable::Unreadable;
 
@@ -40,6 +41,8 @@ pub struct SharedVhost {
     pub(super) waiting_for_pages: Mutex<Vec<Weak<Peer>>>,
     /// Queues whose next page cannot be read, with the reason.
     pub(super) unreadable: Mutex<BTreeMap<Arc<str>, Unreadable>>,
+    /// The way of its changes to the files of streams and to the store.
+    pub(super) streams: StreamLine,
 }
 
 /// The keeper of a vhost's journal.
@@ -115,6 +118,7 @@ impl SharedVhost {
             timer: Timer::new(next),
             waiting_for_pages: Mutex::default(),
             unreadable: Mutex::default(),
+            streams: StreamLine::default(),
         }
     }
 
@@ -140,9 +144,15 @@ impl SharedVhost {
     }
 
     /// Submits records up to and including `position`, under the lock. Returns the bytes that wait.
-    pub(super) fn submit(&self, records: Vec<Record>, position: Position) -> usize {
+    pub(super) fn submit(
+        &self,
+        records: Vec<Record>,
+        changes: Vec<StreamChange>,
+        position: Position,
+    ) -> usize {
         match &self.keeper {
-            Keeper::Local => self.shared.submit(&self.name, records, position),
+            Keeper::Local => self.submit_here(records, changes, position),
+            // Its vhost has no streams.
             Keeper::Replicated { journal, .. } => journal.submit(records, position),
         }
     }
@@ -213,6 +223,9 @@ impl SharedVhost {
 
     /// Handles the store's report that everything up to `position` is written, or could not be written.
     pub(crate) fn handle_commit(self: &Arc<Self>, position: Position, is_committed: bool) {
+        if is_committed {
+            self.streams.note_committed(position);
+        }
         let mut turn = self.turn(Instant::now());
         let (vhost, now, outbox) = turn.enter();
         match is_committed {
@@ -274,7 +287,8 @@ impl SharedVhost {
                 // The log's last entry records this.
                 records.retain(|record| !matches!(record, Record::Rested { .. }));
             }
-            self.submit(records, journal.position);
+            let changes = mem::take(&mut journal.streams);
+            self.submit(records, changes, journal.position);
         }
         outbox.settle();
         rested

@@ -15,6 +15,8 @@ pub struct VhostConfig {
     pub dead_letter_retry_ms: u64,
     /// Without a store that can be read from: [`Paging::OFF`].
     pub paging: Paging,
+    /// Whether its owner keeps streams: [`crate::Journal::streams`].
+    pub has_streams: bool,
 }
 
 /// When the messages of a queue leave memory for the disk. Queues with priorities keep theirs in memory.
@@ -81,6 +83,7 @@ impl VhostConfig {
             input_steps_max: INPUT_STEPS_MAX,
             dead_letter_retry_ms: DEAD_LETTER_RETRY_MS,
             paging: Paging::OFF,
+            has_streams: false,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crosstie_amqp::TableBuf;
 
-use crate::{MessageContent, Time};
+use crate::{MessageContent, StreamChange, Time};
 
 /// A durable queue's number. It is never reused in a vhost, so that a queue declared again has none of its
 /// predecessor's messages.
@@ -133,6 +133,9 @@ pub struct StoredMessage {
 #[derive(Debug, Default)]
 pub struct Journal {
     pub records: Vec<Record>,
-    /// Up to and including the last of them.
+    /// Changes of streams, whose messages are in files of their own. A store may commit the records once these are
+    /// written: a dead letter is in its stream before its original is gone.
+    pub streams: Vec<StreamChange>,
+    /// Up to and including the last of both.
     pub position: Position,
 }

@@ -7,7 +7,7 @@
 use crate::queues::Entry;
 use crate::queues::Messages;
 use crate::steps::Steps;
-use crate::{Counts, Journal, MessageContent, Position, Record};
+use crate::{Counts, Journal, MessageContent, Position, Record, StreamChange};
 
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
@@ -25,6 +25,21 @@ impl Ledger {
     pub(crate) fn record(&mut self, record: Record) {
         self.journal.position.0 += 1;
         self.journal.records.push(record);
+    }
+
+    /// Notes a change of a stream. It has a position as a record has.
+    pub(crate) fn change_stream(&mut self, change: StreamChange) {
+        self.journal.position.0 += 1;
+        self.journal.streams.push(change);
+    }
+
+    /// Adds bytes in memory that belong to no message of a queue.
+    pub(crate) fn hold_bytes(&mut self, bytes: usize) {
+        self.memory_bytes += bytes;
+    }
+
+    pub(crate) fn free_bytes(&mut self, bytes: usize) {
+        self.memory_bytes = self.memory_bytes.saturating_sub(bytes);
     }
 
     /// Bytes of messages, with their holders.

@@ -33,6 +33,7 @@ mod shrink;
 mod slab;
 mod status;
 mod steps;
+mod streams;
 mod time;
 mod timers;
 mod topology;
@@ -52,6 +53,10 @@ pub use queues::{Page, Paged, Want};
 pub use status::{
     BindingStatus, ChannelStatus, ConsumerStatus, Counts, ExchangeStatus, Part, QueueStatus,
     RefusedLetters,
+};
+pub use streams::{
+    StreamAppend, StreamChange, StreamDeclared, StreamExtent, StreamFrom, StreamLimits,
+    StreamMessage, StreamPage, StreamPlace, StreamWant,
 };
 pub use time::Time;
 pub use vhost::{OperatorError, Vhost};

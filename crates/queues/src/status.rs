@@ -17,12 +17,13 @@ pub struct Part<T> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueueStatus {
     pub name: Arc<str>,
-    /// `classic` or `quorum`.
+    /// `classic`, `quorum` or `stream`.
     pub kind: &'static str,
     pub durable: bool,
     pub exclusive: bool,
     pub auto_delete: bool,
     pub arguments: TableBuf,
+    /// Of a stream: its offsets from the first kept one to the last.
     pub messages_ready: usize,
     pub messages_unacknowledged: usize,
     /// Bytes of all its messages; a message in several queues counts in each.

@@ -117,8 +117,15 @@ pub(super) fn reason_for_queue(kind: Option<&str>, arguments: &[(String, Json)])
     let argument = |name: &str| arguments.iter().find(|(known, _)| known == name);
     let named = argument("x-queue-type").and_then(|(_, kind)| kind.as_str());
     match named.or(kind) {
-        None | Some("classic" | "quorum" | "rabbit_classic_queue" | "rabbit_quorum_queue") => {}
-        Some("stream" | "rabbit_stream_queue") => return Some("there are no streams".into()),
+        None
+        | Some(
+            "classic"
+            | "quorum"
+            | "stream"
+            | "rabbit_classic_queue"
+            | "rabbit_quorum_queue"
+            | "rabbit_stream_queue",
+        ) => {}
         Some(other) => return Some(format!("there are no queues of type '{other}'")),
     }
     None

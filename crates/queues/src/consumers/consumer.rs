@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::line::{Line, Rank};
 use crate::keys::{ConsumerKey, GroupKey};
+use crate::streams::Reader;
 use crate::{ChannelKey, QueueKey};
 
 #[derive(Debug)]
@@ -27,6 +28,8 @@ pub(crate) struct Consumer {
     /// Its successor starts when all its deliveries are acknowledged or returned.
     pub(super) is_awaited: bool,
     pub(crate) unacked: usize,
+    /// Its place in a stream.
+    pub(crate) reader: Option<Box<Reader>>,
     pub(super) turn: Turn,
 }
 
@@ -38,6 +41,8 @@ pub(super) enum Turn {
     Blocked,
     /// Another consumer is the single active one.
     Inactive,
+    /// It reads a stream, and has no message to be sent.
+    Waiting,
 }
 
 /// The consumers of one queue.

@@ -46,6 +46,7 @@ impl Consumers {
                     Turn::InLine => {}
                     // A consumer out of line is there for a temporary reason.
                     Turn::Blocked => assert!(consumer.is_at_limit()),
+                    Turn::Waiting => assert!(consumer.reader.is_some()),
                     Turn::Inactive => assert!(queue.active != Some(key) || queue.awaited > 0),
                 }
                 let of_group = of_groups.entry(consumer.group).or_default();

@@ -28,6 +28,7 @@ use self::group::Group;
 use self::line::Line;
 use crate::keys::{ConsumerKey, OfChannel, OfConsumer, OfGroup, OfQueue};
 use crate::slab::{Beside, Slab};
+use crate::streams::Reader;
 use crate::{ChannelKey, QueueKey};
 
 #[derive(Debug)]
@@ -55,6 +56,8 @@ pub(crate) struct NewConsumer {
     pub(crate) prefetch_count: u16,
     /// Whether the queue has a single active consumer.
     pub(crate) single_active: SingleActive,
+    /// Its place, if the queue is a stream.
+    pub(crate) reader: Option<Box<Reader>>,
 }
 
 /// Whether a queue has a single active consumer (`x-single-active-consumer`), and how its successor is chosen.
@@ -114,6 +117,7 @@ impl Consumers {
             prefetch_count: new.prefetch_count,
             is_awaited: new.single_active == SingleActive::ByPriority,
             unacked: 0,
+            reader: new.reader,
             turn: Turn::Inactive,
         });
         channel.by_tag.insert(new.tag, key);
@@ -234,6 +238,27 @@ impl Consumers {
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Consumer> {
         self.consumers.iter().map(|(_, consumer)| consumer)
+    }
+
+    /// The place of a consumer in its stream.
+    #[inline]
+    pub(crate) fn reader_mut(&mut self, key: ConsumerKey) -> Option<&mut Reader> {
+        self.consumers.find_mut(key)?.reader.as_deref_mut()
+    }
+
+    /// Takes it, to borrow it beside the consumers; [`Self::put_reader`] returns it.
+    pub(crate) fn take_reader(&mut self, key: ConsumerKey) -> Option<Box<Reader>> {
+        self.consumers.find_mut(key)?.reader.take()
+    }
+
+    pub(crate) fn put_reader(&mut self, key: ConsumerKey, reader: Box<Reader>) {
+        if let Some(consumer) = self.consumers.find_mut(key) {
+            consumer.reader = Some(reader);
+        }
+    }
+
+    pub(crate) fn is_there(&self, key: ConsumerKey) -> bool {
+        self.consumers.find(key).is_some()
     }
 
     pub(crate) fn has_tag(&self, channel: ChannelKey, tag: &str) -> bool {

@@ -15,6 +15,12 @@ pub(crate) struct Next {
     is_alone: bool,
 }
 
+impl Next {
+    pub(crate) fn consumer(self) -> ConsumerKey {
+        self.consumer
+    }
+}
+
 /// A message that was sent to a consumer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sent {
@@ -216,11 +222,28 @@ impl Consumers {
 
     /// Moves a consumer out of its group's line: it is at its own limit.
     fn block(&mut self, key: ConsumerKey) {
+        self.leave_line(key, Turn::Blocked);
+    }
+
+    /// The same for a reader that has no message to be sent.
+    pub(crate) fn await_message(&mut self, next: Next) {
+        self.leave_line(next.consumer, Turn::Waiting);
+    }
+
+    /// Returns such a reader to the line.
+    pub(crate) fn has_message(&mut self, key: ConsumerKey) {
+        let consumer = self.consumers.find(key);
+        if consumer.is_some_and(|consumer| consumer.turn == Turn::Waiting) {
+            self.line_up(key);
+        }
+    }
+
+    fn leave_line(&mut self, key: ConsumerKey, turn: Turn) {
         if let Some(consumer) = self.consumers.find_mut(key)
             && let Some(group) = self.groups.find_mut(consumer.group)
             && let Some(queue) = self.of_queues.find_mut(consumer.queue)
         {
-            consumer.turn = Turn::Blocked;
+            consumer.turn = turn;
             group.line.remove(consumer.rank);
             group.place(consumer.group, queue);
         }

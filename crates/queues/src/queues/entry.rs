@@ -26,6 +26,20 @@ impl Entry {
     /// Its bytes in memory beside its content.
     pub(crate) const MEMORY_BYTES: usize = size_of::<Self>();
 
+    /// Stands for a message of a stream that a reader has not acknowledged.
+    pub(crate) fn of_stream(blank: Arc<MessageContent>, offset: u64) -> Self {
+        Self {
+            content: blank,
+            place: offset as i64,
+            expires_at: None,
+            deliveries: 0,
+            level: 0,
+            is_redelivered: false,
+            is_stored: false,
+            is_spilled: false,
+        }
+    }
+
     pub(crate) fn is_expired(&self, now: Time) -> bool {
         self.expires_at.is_some_and(|at| at <= now)
     }

@@ -141,7 +141,9 @@ impl Queues {
         ledger: &mut Ledger,
         confirms: &mut Confirms,
     ) {
-        let Some(queue) = self.queues.find_mut(key) else {
+        let queue = self.queues.find_mut(key);
+        // A reader of a stream holds no message that could return.
+        let Some(queue) = queue.filter(|queue| !queue.is_stream()) else {
             return ledger.release(&entry);
         };
         ledger.counts.redelivered += 1;

@@ -94,6 +94,11 @@ impl Queue {
         matches!(self.settings.kind, QueueKind::Quorum)
     }
 
+    #[inline]
+    pub(crate) fn is_stream(&self) -> bool {
+        matches!(self.settings.kind, QueueKind::Stream)
+    }
+
     /// Takes the next place behind all others.
     pub(super) fn take_place(&mut self) -> i64 {
         let place = self.next_place;

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use crosstie_amqp::{Table, Value};
 use crosstie_auth::Access;
 
+use super::age::age_ms;
 use super::{Caller, Resource, equivalence, term};
-use crate::Fault;
+use crate::{Fault, StreamLimits};
 
 /// The flags of a declared queue. An exclusive queue is never durable, whatever its declaration says: it ends with its
 /// connection.
@@ -36,6 +37,10 @@ pub(crate) struct QueueArguments {
     pub(crate) is_at_least_once: bool,
     pub(crate) delivery_limit: Option<u64>,
     pub(crate) is_single_active_consumer: bool,
+    /// Of a stream: the age at which a message may go.
+    pub(crate) age_max_ms: Option<u64>,
+    /// Of a stream: bytes from which on a segment is full.
+    pub(crate) segment_bytes_max: Option<u64>,
 }
 
 /// `x-queue-type`.
@@ -44,6 +49,7 @@ pub(crate) enum QueueKind {
     #[default]
     Classic,
     Quorum,
+    Stream,
 }
 
 /// `x-overflow`: the message that a full queue drops.
@@ -84,7 +90,7 @@ impl QueueArguments {
             Some(value) => match string(value).map_err(|reason| invalid(QUEUE_TYPE, &reason))? {
                 "classic" => QueueKind::Classic,
                 "quorum" => QueueKind::Quorum,
-                "stream" => return Err(not_supported(caller, queue, "streams (x-queue-type)")),
+                "stream" => QueueKind::Stream,
                 other => {
                     let reason = format!("\"unsupported queue type '{other}'\"");
                     return Err(invalid(QUEUE_TYPE, &reason));
@@ -115,7 +121,19 @@ impl QueueArguments {
         // Otherwise RabbitMQ falls back to at most once, too.
         parsed.is_at_least_once &=
             parsed.dead_letter_exchange.is_some() && parsed.overflow == Overflow::RejectPublish;
+        if parsed.segment_bytes_max > Some(SEGMENT_BYTES_MAX) {
+            let text = format!("Exceeded max value for {SEGMENT_BYTES}");
+            return Err(caller.precondition_failed(text));
+        }
         Ok(parsed)
+    }
+
+    pub(crate) fn stream_limits(&self) -> StreamLimits {
+        StreamLimits {
+            bytes_max: self.bytes_max,
+            age_max_ms: self.age_max_ms,
+            segment_bytes_max: self.segment_bytes_max,
+        }
     }
 
     fn check_flags(
@@ -157,9 +175,10 @@ pub(crate) fn check_queue_equivalent(
     // An absent type means `classic`.
     let kinds = [current, received].map(|arguments| arguments.find(QUEUE_TYPE));
     let is_classic = kinds.map(|kind| kind.is_none_or(|k| k == Value::LongString(b"classic")));
-    let kind = match is_classic {
-        [true, _] => QueueKind::Classic,
-        [false, _] => QueueKind::Quorum,
+    let kind = match kinds[0] {
+        _ if is_classic[0] => QueueKind::Classic,
+        Some(Value::LongString(b"stream")) => QueueKind::Stream,
+        _ => QueueKind::Quorum,
     };
     let names = ARGUMENTS.iter().filter(|a| a.is_of(kind)).map(|a| a.name);
     let names = names.filter(|name| *name != QUEUE_TYPE || is_classic != [true, true]);
@@ -170,7 +189,7 @@ pub(crate) fn check_queue_equivalent(
 pub(crate) fn check_server_named(caller: &Caller<'_>, arguments: Table<'_>) -> Result<(), Fault> {
     let module = match arguments.find(QUEUE_TYPE) {
         Some(Value::LongString(b"quorum")) => QueueKind::Quorum.module(),
-        Some(Value::LongString(b"stream")) => "rabbit_stream_queue",
+        Some(Value::LongString(b"stream")) => QueueKind::Stream.module(),
         _ => return Ok(()),
     };
     let text = format!("Cannot declare a server-named queue for type {module}");
@@ -179,6 +198,10 @@ pub(crate) fn check_server_named(caller: &Caller<'_>, arguments: Table<'_>) -> R
 
 const DEAD_LETTER_EXCHANGE: &str = "x-dead-letter-exchange";
 const QUEUE_TYPE: &str = "x-queue-type";
+const SEGMENT_BYTES: &str = "x-stream-max-segment-size-bytes";
+
+/// As in RabbitMQ.
+const SEGMENT_BYTES_MAX: u64 = 3_000_000_000;
 
 /// Maximum of a timer: ten years, as in RabbitMQ.
 const TIME_MAX_MS: u64 = 315_360_000_000;
@@ -192,7 +215,9 @@ struct Argument {
 const CLASSIC: &[QueueKind] = &[QueueKind::Classic];
 const QUORUM: &[QueueKind] = &[QueueKind::Quorum];
 const BOTH: &[QueueKind] = &[QueueKind::Classic, QueueKind::Quorum];
-const NEITHER: &[QueueKind] = &[];
+const STREAM: &[QueueKind] = &[QueueKind::Stream];
+const QUORUM_AND_STREAM: &[QueueKind] = &[QueueKind::Quorum, QueueKind::Stream];
+const ALL: &[QueueKind] = &[QueueKind::Classic, QueueKind::Quorum, QueueKind::Stream];
 
 /// Every argument that RabbitMQ knows, in the order in which it checks them. Other names that begin with `x-` are
 /// accepted without effect. Arguments about the place or form of storage are checked, without effect here.
@@ -253,7 +278,7 @@ const ARGUMENTS: &[Argument] = &[
     },
     Argument {
         name: "x-max-length-bytes",
-        kinds: BOTH,
+        kinds: ALL,
         read: |queue, value| {
             queue.bytes_max = Some(natural(value)?);
             Ok(())
@@ -321,7 +346,7 @@ const ARGUMENTS: &[Argument] = &[
     },
     Argument {
         name: QUEUE_TYPE,
-        kinds: BOTH,
+        kinds: ALL,
         // Read before all others.
         read: |_, _| Ok(()),
     },
@@ -348,7 +373,7 @@ const ARGUMENTS: &[Argument] = &[
     },
     Argument {
         name: "x-queue-leader-locator",
-        kinds: QUORUM,
+        kinds: QUORUM_AND_STREAM,
         read: |_, value| {
             let known = ["client-local", "random", "least-leaders", "balanced"];
             one_of(value, &known, "invalid_queue_locator_arg")
@@ -365,18 +390,32 @@ const ARGUMENTS: &[Argument] = &[
     },
     Argument {
         name: "x-max-age",
-        kinds: NEITHER,
-        read: |_, _| Ok(()),
+        kinds: STREAM,
+        read: |queue, value| {
+            let age_ms = age_ms(string(value)?).ok_or("invalid_max_age")?;
+            queue.age_max_ms = Some(age_ms);
+            Ok(())
+        },
     },
     Argument {
         name: "x-initial-cluster-size",
-        kinds: NEITHER,
-        read: |_, _| Ok(()),
+        kinds: STREAM,
+        read: |_, value| match natural(value)? {
+            0 => Err("{value_zero,0}".to_owned()),
+            _ => Ok(()),
+        },
     },
     Argument {
-        name: "x-stream-max-segment-size-bytes",
-        kinds: NEITHER,
-        read: |_, _| Ok(()),
+        name: SEGMENT_BYTES,
+        kinds: STREAM,
+        // RabbitMQ accepts 0, and such a stream confirms nothing.
+        read: |queue, value| match natural(value)? {
+            0 => Err("{value_zero,0}".to_owned()),
+            bytes => {
+                queue.segment_bytes_max = Some(bytes);
+                Ok(())
+            }
+        },
     },
 ];
 
@@ -392,6 +431,7 @@ impl QueueKind {
         match self {
             Self::Classic => "classic",
             Self::Quorum => "quorum",
+            Self::Stream => "stream",
         }
     }
 
@@ -400,13 +440,9 @@ impl QueueKind {
         match self {
             Self::Classic => "rabbit_classic_queue",
             Self::Quorum => "rabbit_quorum_queue",
+            Self::Stream => "rabbit_stream_queue",
         }
     }
-}
-
-fn not_supported(caller: &Caller<'_>, queue: Resource<'_>, what: &str) -> Fault {
-    let text = format!("{what} are not supported; asked for by {queue}");
-    caller.precondition_failed(text)
 }
 
 fn time(value: Value<'_>) -> Result<u64, String> {

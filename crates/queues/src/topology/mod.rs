@@ -10,6 +10,7 @@
 //! A queue is only a name and a key here; its contents belong to another room. The texts of faults, and the order in
 //! which things are checked, are RabbitMQ 3.10's, found by asking it.
 
+mod age;
 mod arguments;
 mod bind;
 mod bindings;
@@ -45,6 +46,7 @@ use std::sync::Arc;
 use ahash::RandomState;
 use crosstie_amqp::Table;
 
+pub(crate) use age::age_ms;
 pub(crate) use arguments::{
     Overflow, QueueArguments, QueueFlags, QueueKind, check_queue_equivalent, check_server_named,
     integer,
@@ -56,7 +58,7 @@ pub(crate) use destinations::Target;
 pub(crate) use exchange_key::{ExchangeKey, OfExchange};
 pub(crate) use resource::{Resource, strip_line_ends};
 pub(crate) use routed::Routed;
-pub(crate) use term::kind;
+pub(crate) use term::{kind, term as erlang_term};
 
 use bindings::Bindings;
 use exchange::{Exchange, ExchangeKind};

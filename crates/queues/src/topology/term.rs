@@ -37,7 +37,7 @@ pub(super) fn text(value: Value<'_>) -> Cow<'_, str> {
 }
 
 /// A value as an Erlang term.
-pub(super) fn term(value: Value<'_>) -> String {
+pub(crate) fn term(value: Value<'_>) -> String {
     let mut out = String::new();
     write_term(value, &mut out);
     out

@@ -1,6 +1,6 @@
 //! The end of a delivery: acknowledged, refused or returned.
 
-use crosstie_amqp::method::{BasicAck, BasicNack, BasicRecoverOk, BasicReject};
+use crosstie_amqp::method::{BasicAck, BasicNack, BasicRecover, BasicRecoverOk, BasicReject};
 use crosstie_amqp::{Arguments, ReplyCode};
 
 use super::Vhost;
@@ -8,6 +8,9 @@ use super::methods::Context;
 use crate::channels::{Delivery, Unacked};
 use crate::transactions::Verdict;
 use crate::{ChannelKey, Fault, Outbox, Time};
+
+/// Methods that RabbitMQ names together.
+const TURNING_DOWN: &str = "basic.nack and basic.reject";
 
 /// Stands for every tag there is.
 const ALL: u64 = u64::MAX;
@@ -66,6 +69,7 @@ impl<H> Vhost<H> {
             return Ok(());
         }
         let deliveries = self.channels.split_up_to(key, up_to);
+        self.check_no_stream_in::<BasicNack>(&deliveries, TURNING_DOWN)?;
         self.settle_all(now, key, deliveries, verdict, out);
         Ok(())
     }
@@ -93,9 +97,11 @@ impl<H> Vhost<H> {
             let text = "requeue=false";
             return Err(context.caller().fault(ReplyCode::NotImplemented, text));
         }
+        let deliveries = self.channels.split_up_to(context.channel, ALL);
+        // RabbitMQ ends such a connection with an internal error.
+        self.check_no_stream_in::<BasicRecover>(&deliveries, "basic.recover")?;
         // The answer first: redeliveries follow it.
         self.answer(context.channel, !is_answered, BasicRecoverOk {}, out)?;
-        let deliveries = self.channels.split_up_to(context.channel, ALL);
         self.settle_all(now, context.channel, deliveries, Verdict::GivenBack, out);
         Ok(())
     }
@@ -141,6 +147,9 @@ impl<H> Vhost<H> {
                 None => Ok(None),
             };
         };
+        if verdict != Verdict::Done && self.streams.are_any() {
+            self.check_no_stream(ids::<M>(), delivery.queue, TURNING_DOWN)?;
+        }
         if self.transactions.find(key).is_none() {
             return Ok(Some(delivery));
         }
@@ -161,6 +170,9 @@ impl<H> Vhost<H> {
             return Ok(false);
         }
         while let Some((tag, delivery)) = self.channels.take_up_to(key, up_to) {
+            if verdict != Verdict::Done {
+                self.check_no_stream(ids::<M>(), delivery.queue, TURNING_DOWN)?;
+            }
             self.transactions
                 .acknowledge::<M>(key, verdict, tag, delivery)?;
         }
@@ -178,6 +190,21 @@ impl<H> Vhost<H> {
         }
     }
 
+    /// Checks that no delivery is of a stream, which takes nothing back.
+    fn check_no_stream_in<M: Arguments>(
+        &self,
+        deliveries: &Unacked,
+        what: &str,
+    ) -> Result<(), Fault> {
+        if !self.streams.are_any() {
+            return Ok(());
+        }
+        for (_, delivery) in deliveries.iter() {
+            self.check_no_stream(ids::<M>(), delivery.queue, what)?;
+        }
+        Ok(())
+    }
+
     /// Removes a delivery from all limits. Its consumer may have room again: [`Self::serve`] then sends it ready
     /// messages.
     // One of its callers handles nearly every acknowledgement.
@@ -189,6 +216,10 @@ impl<H> Vhost<H> {
             self.consumers.settle(consumer, delivery.queue);
         }
     }
+}
+
+fn ids<M: Arguments>() -> (u16, u16) {
+    (M::CLASS_ID, M::METHOD_ID)
 }
 
 fn unknown<M: Arguments>(tag: u64) -> Fault {

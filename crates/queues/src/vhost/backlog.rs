@@ -113,8 +113,8 @@ impl<H> Vhost<H> {
     /// Clears one; returns whether there was one.
     fn clear_one(&mut self, out: &mut dyn Outbox<H>) -> bool {
         if let Some(lost) = self.consumers.lose_next() {
-            if let Some(consumer) = lost {
-                self.tell_cancelled(&consumer, out);
+            if let Some(mut consumer) = lost {
+                self.tell_cancelled(&mut consumer, out);
             }
             return true;
         }

@@ -103,10 +103,10 @@ impl<H> Vhost<H> {
         self.go_on_settling(now, key, out);
         let mut queues = Vec::new();
         let mut is_over = self.ledger.steps.is_over();
-        while !is_over && let Some(left) = self.consumers.cancel_first(key) {
+        while !is_over && let Some(mut left) = self.consumers.cancel_first(key) {
             self.ledger.steps.spend(2);
             queues.push(left.consumer.queue);
-            self.note_left(now, &left);
+            self.note_left(now, &mut left);
             is_over = self.ledger.steps.is_over();
         }
         queues.sort_unstable();

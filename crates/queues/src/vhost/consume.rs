@@ -11,6 +11,7 @@ use crosstie_auth::Access;
 use super::Vhost;
 use super::methods::Context;
 use crate::consumers::{Consumer, Left, NewConsumer, SingleActive};
+use crate::queues::Queue;
 use crate::topology::{Caller, Resource, integer};
 use crate::{ChannelKey, Fault, Outbox, QueueKey, Time};
 
@@ -32,8 +33,18 @@ impl<H> Vhost<H> {
         let resource = Resource::queue(&name, &vhost);
         caller.check(Access::Read, resource)?;
         let key = self.find_queue(context, &name)?;
-        let priority = priority(&caller, resource, method.arguments)?;
-        self.check_consumable(context, key, resource, method)?;
+        let is_stream = self.queues.find(key).is_some_and(Queue::is_stream);
+        let priority = match is_stream {
+            true => 0,
+            false => priority(&caller, resource, method.arguments)?,
+        };
+        let reader = match is_stream {
+            true => self.check_readable(now, context, key, resource, method)?,
+            false => {
+                self.check_consumable(context, key, resource, method)?;
+                None
+            }
+        };
         let tag: Arc<str> = match method.consumer_tag {
             "" => self.random.name("amq.ctag-"),
             tag => tag.into(),
@@ -46,7 +57,7 @@ impl<H> Vhost<H> {
             tag: tag.clone(),
             priority,
             no_ack: method.no_ack,
-            is_exclusive: method.exclusive,
+            is_exclusive: method.exclusive && !is_stream,
             prefetch_count: channel.map_or(0, |channel| channel.prefetch_count),
             single_active: match queue {
                 Some(queue) if !queue.settings.is_single_active_consumer => SingleActive::No,
@@ -54,6 +65,7 @@ impl<H> Vhost<H> {
                 Some(_) => SingleActive::ByPriority,
                 None => SingleActive::No,
             },
+            reader,
         });
         self.channels.add_consumer(context.channel, &tag);
         let ok = BasicConsumeOk { consumer_tag: &tag };
@@ -111,10 +123,8 @@ impl<H> Vhost<H> {
             return Ok(());
         };
         if method.arguments.find(STREAM_OFFSET).is_some() {
-            return Err(caller.precondition_failed(format!(
-                "invalid arg '{STREAM_OFFSET}' for {resource} of queue type {}",
-                queue.settings.kind.module()
-            )));
+            let text = invalid_argument(STREAM_OFFSET, resource, queue);
+            return Err(caller.precondition_failed(text));
         }
         let channel = self.channels.find(context.channel);
         if queue.is_quorum() && channel.is_some_and(|c| c.prefetch_count_global != 0) {
@@ -140,9 +150,9 @@ impl<H> Vhost<H> {
         out: &mut dyn Outbox<H>,
     ) -> Result<(), Fault> {
         let (key, tag) = (context.channel, method.consumer_tag);
-        let left = self.consumers.cancel(key, tag);
+        let mut left = self.consumers.cancel(key, tag);
         self.channels.cancel_reply_consumer(key, tag);
-        if let Some(left) = &left {
+        if let Some(left) = &mut left {
             self.note_left(now, left);
         }
         let ok = BasicCancelOk { consumer_tag: tag };
@@ -156,7 +166,10 @@ impl<H> Vhost<H> {
     }
 
     /// Handles the departure of a consumer from its queue.
-    pub(super) fn note_left(&mut self, now: Time, left: &Left) {
+    pub(super) fn note_left(&mut self, now: Time, left: &mut Left) {
+        if let Some(reader) = &mut left.consumer.reader {
+            reader.end(&mut self.ledger);
+        }
         let consumer = &left.consumer;
         self.channels
             .remove_consumer(consumer.channel, &consumer.tag);
@@ -166,7 +179,10 @@ impl<H> Vhost<H> {
     }
 
     /// Tells a consumer that its queue was deleted, if its client supports that.
-    pub(super) fn tell_cancelled(&mut self, consumer: &Consumer, out: &mut dyn Outbox<H>) {
+    pub(super) fn tell_cancelled(&mut self, consumer: &mut Consumer, out: &mut dyn Outbox<H>) {
+        if let Some(reader) = &mut consumer.reader {
+            reader.end(&mut self.ledger);
+        }
         self.channels
             .remove_consumer(consumer.channel, &consumer.tag);
         let Some((channel, connection)) = self.channels.both(consumer.channel) else {
@@ -226,10 +242,16 @@ impl<H> Vhost<H> {
 const ROOM_AFTER_MS: u64 = 5;
 
 /// The start of a consumer in a stream; queues have none.
-const STREAM_OFFSET: &str = "x-stream-offset";
+pub(super) const STREAM_OFFSET: &str = "x-stream-offset";
 
 /// The priority of a consumer, 0 by default: higher ones are served first while they have room.
-const PRIORITY: &str = "x-priority";
+pub(super) const PRIORITY: &str = "x-priority";
+
+/// The text of a fault: the queue's type does not know that argument.
+pub(super) fn invalid_argument(name: &str, resource: Resource<'_>, queue: &Queue) -> String {
+    let module = queue.settings.kind.module();
+    format!("invalid arg '{name}' for {resource} of queue type {module}")
+}
 
 fn priority(caller: &Caller<'_>, queue: Resource<'_>, arguments: Table<'_>) -> Result<i64, Fault> {
     let Some(value) = arguments.find(PRIORITY) else {

@@ -53,7 +53,7 @@ impl<H> Vhost<H> {
         self.channels.set_last_queue(context.channel, name);
         let ok = QueueDeclareOk {
             queue: &queue.name,
-            message_count: queue.messages.len() as u32,
+            message_count: self.ready_count(key) as u32,
             consumer_count: self.consumers.count_of_queue(key) as u32,
         };
         self.answer(context.channel, method.no_wait, ok, out)
@@ -102,6 +102,7 @@ impl<H> Vhost<H> {
             return Ok(key);
         }
         let settings = QueueArguments::parse(caller, resource, flags, method.arguments)?;
+        let limits = self.check_streams(caller, resource, &settings)?;
         self.check_room_for_queue(caller, resource, owner, method.arguments)?;
         let id = flags.durable.then(|| self.queues.take_id());
         if let Some(id) = id {
@@ -115,6 +116,9 @@ impl<H> Vhost<H> {
         let definition = (flags, settings);
         let queue = Queue::new(now, name.clone(), id, definition, method.arguments, owner);
         let key = self.queues.add(queue);
+        if let Some((id, limits)) = id.zip(limits) {
+            self.streams.add(key, id, limits);
+        }
         let argument_bytes = method.arguments.bytes().len();
         self.topology
             .add_queue(name, key, id.is_some(), argument_bytes);
@@ -150,6 +154,14 @@ impl<H> Vhost<H> {
         let bytes = resource.name.len() + arguments.bytes().len();
         self.topology
             .check_room(caller, bytes, || format!("declare {resource}"))
+    }
+
+    /// Number of a queue's messages that are ready, or that a stream holds.
+    pub(super) fn ready_count(&self, key: QueueKey) -> usize {
+        match self.streams.find(key) {
+            Some(stream) => stream.len() as usize,
+            None => self.queues.ready_count(key),
+        }
     }
 
     /// Notes a use of a queue.
@@ -246,6 +258,7 @@ impl<H> Vhost<H> {
         out: &mut dyn Outbox<H>,
     ) -> Result<(), Fault> {
         let key = self.readable_queue(context, method.queue, out)?;
+        self.check_no_stream(context.method, key, "queue.purge")?;
         let message_count = self.purge(now, key, out) as u32;
         let ok = QueuePurgeOk { message_count };
         self.answer(context.channel, method.no_wait, ok, out)
@@ -280,6 +293,7 @@ impl<H> Vhost<H> {
         let mut message_count = 0;
         if let Some(queue_key) = key
             && let Some(queue) = self.queues.find(queue_key)
+            && !queue.is_stream()
         {
             if method.if_unused && self.consumers.count_of_queue(queue_key) > 0 {
                 return Err(caller.precondition_failed(format!("{resource} in use")));
@@ -307,6 +321,7 @@ impl<H> Vhost<H> {
         if let Some(owner) = queue.owner {
             self.channels.disown(owner, key);
         }
+        self.streams.remove(key, &mut self.ledger);
         self.consumers.end_queue(key);
         self.ledger.steps.spend(4);
         self.clear_remains(out);

@@ -54,6 +54,9 @@ impl<H> Vhost<H> {
             self.drop_expired(now, key);
         }
         self.queues.set_head_timer(key);
+        if self.streams.are_any() {
+            self.deliver_stream(now, key, out);
+        }
     }
 
     fn send_entry(

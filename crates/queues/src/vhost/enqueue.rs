@@ -18,6 +18,9 @@ impl<H> Vhost<H> {
             return Enqueued::Taken;
         };
         self.ledger.steps.spend(1);
+        if queue.is_stream() {
+            return self.append(now, key, incoming);
+        }
         if queue.rejects(incoming.body.len()) {
             self.queues.reject(key, incoming, &mut self.ledger);
             return Enqueued::Rejected;

@@ -19,6 +19,7 @@ impl<H> Vhost<H> {
         out: &mut dyn Outbox<H>,
     ) -> Result<(), Fault> {
         let key = self.readable_queue(context, method.queue, out)?;
+        self.check_no_stream(context.method, key, "basic.get")?;
         self.check_gettable(context, key)?;
         self.touch(now, key);
         self.drop_expired(now, key);

@@ -87,6 +87,7 @@ impl<H> Vhost<H> {
     }
 
     pub(super) fn queue_status(&self, key: QueueKey, queue: &Queue) -> QueueStatus {
+        let stream = self.streams.find(key);
         QueueStatus {
             name: queue.name.clone(),
             kind: queue.settings.kind.name(),
@@ -94,9 +95,13 @@ impl<H> Vhost<H> {
             exclusive: queue.flags.exclusive,
             auto_delete: queue.flags.auto_delete,
             arguments: queue.arguments.clone(),
-            messages_ready: queue.messages.len(),
-            messages_unacknowledged: queue.unacknowledged,
-            message_bytes: queue.body_bytes as usize,
+            messages_ready: self.ready_count(key),
+            // A reader's acknowledgement removes nothing.
+            messages_unacknowledged: match stream {
+                Some(_) => 0,
+                None => queue.unacknowledged,
+            },
+            message_bytes: stream.map_or(queue.body_bytes, |stream| stream.bytes) as usize,
             dead_letters_kept: queue.role.kept().map_or(0, |kept| kept.letters),
             consumers: self.consumers.count_of_queue(key),
         }

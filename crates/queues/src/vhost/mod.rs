@@ -38,6 +38,9 @@ mod replies;
 mod rest;
 mod restore;
 mod settle;
+mod stream;
+#[cfg(test)]
+mod stream_readers;
 mod timeouts;
 
 use std::sync::Arc;
@@ -54,6 +57,7 @@ use crate::ledger::Ledger;
 use crate::queues::Queues;
 use crate::random::Random;
 use crate::settlements::Settlements;
+use crate::streams::Streams;
 use crate::topology::Topology;
 use crate::transactions::Transactions;
 use crate::{ChannelKey, ConnectionKey, Fault, Journal, Outbox, QueueKey, Time, VhostConfig};
@@ -88,6 +92,7 @@ pub struct Vhost<H> {
     transactions: Transactions,
     settlements: Settlements,
     histories: Histories,
+    streams: Streams,
     ledger: Ledger,
     /// The number of changes of the topology after which refused letters were tried again, and the earliest time of
     /// the next such attempt.
@@ -117,6 +122,7 @@ impl<H> Vhost<H> {
             consumers: Consumers::new(),
             confirms: Confirms::new(),
             settlements: Settlements::default(),
+            streams: Streams::new(),
             ledger: Ledger::default(),
             changes_followed: 0,
             next_follow: Time(0),

@@ -11,7 +11,15 @@ use crate::{ConnectionKey, Outbox, QueueKey, Time};
 /// Why an operator's request failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OperatorError {
-    NoQueue { name: String, vhost: String },
+    NoQueue {
+        name: String,
+        vhost: String,
+    },
+    /// A stream cannot be purged.
+    Stream {
+        name: String,
+        vhost: String,
+    },
 }
 
 impl<H> Vhost<H> {
@@ -23,6 +31,12 @@ impl<H> Vhost<H> {
         out: &mut dyn Outbox<H>,
     ) -> Result<usize, OperatorError> {
         let key = self.named_queue(name)?;
+        if self.streams.find(key).is_some() {
+            return Err(OperatorError::Stream {
+                name: name.to_owned(),
+                vhost: self.config.name.to_string(),
+            });
+        }
         self.begin();
         let purged = self.purge(now, key, out);
         self.end(now, out);
@@ -37,7 +51,7 @@ impl<H> Vhost<H> {
         out: &mut dyn Outbox<H>,
     ) -> Result<usize, OperatorError> {
         let key = self.named_queue(name)?;
-        let ready = self.queues.ready_count(key);
+        let ready = self.ready_count(key);
         self.begin();
         self.remove_queue(key, out);
         self.end(now, out);
@@ -101,12 +115,13 @@ impl<H> Vhost<H> {
 
     /// Walks all queues.
     pub fn counts(&self) -> Counts {
-        let queues = self.queues.visible().map(|(_, queue)| queue);
-        let (ready, unacknowledged) = queues.fold((0, 0), |(ready, unacknowledged), queue| {
-            (
-                ready + queue.messages.len(),
-                unacknowledged + queue.unacknowledged,
-            )
+        let queues = self.queues.visible();
+        let (ready, unacknowledged) = queues.fold((0, 0), |(ready, held), (key, queue)| {
+            let queue_held = match queue.is_stream() {
+                true => 0,
+                false => queue.unacknowledged,
+            };
+            (ready + self.ready_count(key), held + queue_held)
         });
         Counts {
             messages_ready: ready,
@@ -129,6 +144,10 @@ impl fmt::Display for OperatorError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoQueue { name, vhost } => write!(f, "no queue '{name}' in vhost '{vhost}'"),
+            Self::Stream { name, vhost } => write!(
+                f,
+                "queue '{name}' in vhost '{vhost}' is a stream, which cannot be purged"
+            ),
         }
     }
 }

@@ -6,8 +6,9 @@ use crosstie_amqp::TableBuf;
 use crosstie_auth::Permissions;
 
 use super::Vhost;
+use crate::ledger::Ledger;
 use crate::queues::{Queue, is_hidden_name};
-use crate::topology::{Caller, QueueArguments, QueueFlags, Resource};
+use crate::topology::{Caller, QueueArguments, QueueFlags, QueueKind, Resource};
 use crate::{Journal, Outbox, QueueId, Record, Time};
 
 impl<H> Vhost<H> {
@@ -31,6 +32,7 @@ impl<H> Vhost<H> {
             }
             Record::QueueDeleted { id } => {
                 if let Some(key) = self.queues.restore_deleted(id, &mut self.ledger) {
+                    self.streams.remove(key, &mut Ledger::default());
                     // The store has forgotten the bindings already.
                     let journal = &mut Journal::default();
                     self.topology.remove_queue(key, journal);
@@ -75,6 +77,7 @@ impl<H> Vhost<H> {
         // They were valid when the queue was declared.
         let settings =
             QueueArguments::parse(&caller, resource, flags, arguments).unwrap_or_default();
+        let stream_limits = (settings.kind == QueueKind::Stream).then(|| settings.stream_limits());
         let queue = Queue::new(
             now,
             name.clone(),
@@ -84,6 +87,9 @@ impl<H> Vhost<H> {
             None,
         );
         let key = self.queues.restore_queue(id, queue);
+        if let Some(limits) = stream_limits {
+            self.streams.add(key, id, limits);
+        }
         self.topology
             .add_queue(name, key, true, arguments.bytes().len());
     }

@@ -211,13 +211,30 @@ fn values_that_can_be() {
     }
 }
 
-/// RabbitMQ has these; here they are refused rather than ignored.
 #[test]
-fn unsupported_arguments() {
+fn arguments_of_streams() {
+    for words in [
+        "x-max-age=1h",
+        "x-max-length-bytes=5 x-stream-max-segment-size-bytes=3000000000",
+        "x-initial-cluster-size=3 x-queue-leader-locator=balanced",
+    ] {
+        let stream = format!("declare q durable x-queue-type=stream {words}");
+        check(&format!("{stream}\n{stream}"));
+    }
     check(
         "
-declare q durable x-queue-type=stream
-  406 PRECONDITION_FAILED - streams (x-queue-type) are not supported; asked for by queue 'q' in vhost '/'
+declare q durable x-queue-type=stream x-max-age=1.5h
+  406 PRECONDITION_FAILED - invalid arg 'x-max-age' for queue 'q' in vhost '/': invalid_max_age
+declare q durable x-queue-type=stream x-stream-max-segment-size-bytes=long:3000000001
+  406 PRECONDITION_FAILED - Exceeded max value for x-stream-max-segment-size-bytes
+declare q durable x-queue-type=stream x-stream-max-segment-size-bytes=0
+  406 PRECONDITION_FAILED - invalid arg 'x-stream-max-segment-size-bytes' for queue 'q' in vhost '/': {value_zero,0}
+declare q durable x-queue-type=stream x-max-length=5
+  406 PRECONDITION_FAILED - invalid arg 'x-max-length' for queue 'q' in vhost '/' of queue type rabbit_stream_queue
+declare q x-queue-type=stream
+  406 PRECONDITION_FAILED - invalid property 'non-durable' for queue 'q' in vhost '/'
+declare q durable x-queue-type=quorum x-max-age=1h
+  406 PRECONDITION_FAILED - invalid arg 'x-max-age' for queue 'q' in vhost '/' of queue type rabbit_quorum_queue
 ",
     );
 }

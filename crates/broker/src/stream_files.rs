@@ -1,0 +1,48 @@
+//! The files of streams at a start.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crosstie_queues::{QueueId, Vhost};
+use crosstie_streams::Directory;
+
+/// The directory of the streams of a store.
+fn directory_of(store: &Path) -> PathBuf {
+    let mut name = store.as_os_str().to_owned();
+    name.push(".streams");
+    name.into()
+}
+
+/// Opens the streams that the vhosts have declared. An error names the path.
+pub(super) fn open<'v, H: 'v>(
+    store: &Path,
+    vhosts: impl Iterator<Item = (&'v Arc<str>, &'v mut Vhost<H>)>,
+) -> Result<(Directory, Vec<Trouble>), String> {
+    let mut directory = Directory::new(&directory_of(store));
+    let mut troubles = Vec::new();
+    for (name, vhost) in vhosts {
+        let declared = vhost.declared_streams();
+        let (found, orphans) = directory.open(name, &declared)?;
+        for orphan in orphans {
+            tracing::warn!(
+                "vhost '{name}': no queue declares the stream that is now in '{orphan}'"
+            );
+        }
+        for stream in found {
+            vhost.restore_stream(stream.id, &stream.extent);
+            troubles.extend(stream.damages.into_iter().map(|what| Trouble {
+                vhost: Arc::clone(name),
+                id: stream.id,
+                what,
+            }));
+        }
+    }
+    Ok((directory, troubles))
+}
+
+/// Messages of a stream that cannot be read.
+pub(super) struct Trouble {
+    pub(super) vhost: Arc<str>,
+    pub(super) id: QueueId,
+    pub(super) what: String,
+}

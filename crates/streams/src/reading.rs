@@ -1,0 +1,175 @@
+//! The thread that reads pages for readers, and removes files.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::mem;
+use std::sync::{Arc, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use crosstie_queues::{QueueId, StreamFrom, StreamPage, StreamWant};
+
+use crate::disk::Disk;
+use crate::files;
+use crate::log::Log;
+use crate::orders::{Order, ReadPages, Shared, lock};
+use crate::read::Pages;
+
+/// Maximum pages that are read before they are handed over.
+const PAGES_MAX: usize = 16;
+
+/// How long after a failed read it is tried again.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// The thread's state.
+pub(crate) struct Reading {
+    shared: Arc<Shared>,
+    pages: Pages,
+    disk: Arc<dyn Disk>,
+    /// Pages that other readers may want, too, while some reader has them.
+    recent: VecDeque<Recent>,
+    /// Damaged places that were reported.
+    known: HashSet<(String, u64)>,
+    /// Reads that failed.
+    again: Vec<(Instant, Order)>,
+}
+
+struct Recent {
+    log: Weak<Log>,
+    from: StreamFrom,
+    page: Weak<StreamPage>,
+}
+
+const RECENT_MAX: usize = 64;
+
+/// Damaged places that are remembered; others are reported at each read.
+const KNOWN_MAX: usize = 10_000;
+
+impl Reading {
+    pub(crate) fn new(shared: Arc<Shared>, disk: Arc<dyn Disk>) -> Self {
+        Self {
+            shared,
+            pages: Pages::new(Arc::clone(&disk)),
+            disk,
+            recent: VecDeque::new(),
+            known: HashSet::new(),
+            again: Vec::new(),
+        }
+    }
+
+    pub(crate) fn run(
+        &mut self,
+        on_read: &dyn Fn(&Arc<str>, ReadPages),
+        on_trouble: &dyn Fn(&Arc<str>, QueueId, String),
+    ) {
+        while let Some((orders, removed)) = self.take() {
+            let mut pages: HashMap<Arc<str>, ReadPages> = HashMap::new();
+            for order in orders {
+                if let Some(page) = self.read(&order, on_trouble) {
+                    let pages = pages.entry(order.vhost).or_default();
+                    pages.push((order.want, page));
+                }
+            }
+            for (vhost, pages) in pages {
+                on_read(&vhost, pages);
+            }
+            for path in removed {
+                self.remove(&path);
+            }
+        }
+    }
+
+    /// Waits for orders, and takes some. `None` at the end.
+    fn take(&mut self) -> Option<(Vec<Order>, Vec<String>)> {
+        let mut reads = lock(&self.shared.reads);
+        loop {
+            if reads.is_stopping {
+                return None;
+            }
+            let now = Instant::now();
+            let due = self.again.extract_if(.., |(at, _)| *at <= now);
+            reads.orders.extend(due.map(|(_, order)| order));
+            if !reads.orders.is_empty() || !reads.removed.is_empty() {
+                let count = reads.orders.len().min(PAGES_MAX);
+                let orders = reads.orders.drain(..count).collect();
+                return Some((orders, mem::take(&mut reads.removed)));
+            }
+            if self.again.is_empty() {
+                let woken = self.shared.wake_reader.wait(reads);
+                reads = woken.unwrap_or_else(PoisonError::into_inner);
+            } else {
+                let woken = self.shared.wake_reader.wait_timeout(reads, RETRY / 4);
+                reads = woken.unwrap_or_else(PoisonError::into_inner).0;
+            }
+        }
+    }
+
+    /// Reads a page, or takes one that another reader has. `None`: that failed, and is tried again.
+    fn read(
+        &mut self,
+        order: &Order,
+        on_trouble: &dyn Fn(&Arc<str>, QueueId, String),
+    ) -> Option<Arc<StreamPage>> {
+        let Order {
+            vhost,
+            want,
+            bytes_max,
+        } = order;
+        let log = lock(&self.shared.logs)
+            .get(&(Arc::clone(vhost), want.id))
+            .cloned()?;
+        if let Some(page) = self.recent(&log, want) {
+            return Some(page);
+        }
+        let mut damages = Vec::new();
+        let read = self
+            .pages
+            .read(&log, want.from, want.end, *bytes_max, &mut damages);
+        for damage in damages {
+            let place = (damage.path.clone(), damage.position);
+            if self.known.len() >= KNOWN_MAX || self.known.insert(place) {
+                on_trouble(vhost, want.id, damage.to_string());
+            }
+        }
+        match read {
+            Ok(page) => {
+                let page = Arc::new(page);
+                if self.recent.len() >= RECENT_MAX {
+                    self.recent.pop_front();
+                }
+                self.recent.push_back(Recent {
+                    log: Arc::downgrade(&log),
+                    from: want.from,
+                    page: Arc::downgrade(&page),
+                });
+                Some(page)
+            }
+            Err(error) => {
+                on_trouble(vhost, want.id, format!("retrying: {error}"));
+                let again = Order {
+                    vhost: Arc::clone(vhost),
+                    want: *want,
+                    bytes_max: *bytes_max,
+                };
+                self.again.push((Instant::now() + RETRY, again));
+                None
+            }
+        }
+    }
+
+    fn recent(&self, log: &Arc<Log>, want: &StreamWant) -> Option<Arc<StreamPage>> {
+        let mut recent = self.recent.iter();
+        let found = recent.find_map(|recent| {
+            let is_same = recent.from == want.from && recent.log.as_ptr() == Arc::as_ptr(log);
+            is_same.then(|| recent.page.upgrade()).flatten()
+        });
+        found.filter(|page| !page.is_empty())
+    }
+
+    /// Removes a file or a directory, which the next start would remove otherwise.
+    fn remove(&mut self, path: &str) {
+        self.pages.forget(path);
+        let _ = match path.ends_with(files::DELETED) {
+            true => self.disk.remove_directory(path),
+            false => self.disk.remove(path),
+        };
+    }
+}
