@@ -7,11 +7,9 @@ names its interpreter, else it is the one in `target/oslo-messaging/venv`.
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import threading
-import uuid
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,21 +20,6 @@ from rig.router import ROOT, binary
 
 PEER = ROOT / "conformance/rig/oslo_peer.py"
 CONTEXT_TIME = r"'time': '\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}'"
-
-
-@pytest.fixture(scope="session")
-def python() -> Path:
-    """The interpreter that has oslo.messaging."""
-    found = Path(os.environ.get("OSLO_PYTHON", ROOT / "target/oslo-messaging/venv/bin/python"))
-    if not found.exists():
-        pytest.skip(f"no oslo.messaging: {found} is not there")
-    return found
-
-
-@pytest.fixture
-def topic() -> str:
-    """A topic of the test's own."""
-    return f"topic-{uuid.uuid4().hex[:12]}"
 
 
 @pytest.fixture

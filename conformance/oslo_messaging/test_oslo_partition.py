@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -78,15 +77,6 @@ class Machines:
         """End the nodes in good order."""
         for node in self.nodes:
             node.stop()
-
-
-@pytest.fixture
-def python() -> Path:
-    """The interpreter that has oslo.messaging."""
-    found = Path(os.environ.get("OSLO_PYTHON", ROOT / "target/oslo-messaging/venv/bin/python"))
-    if not found.exists():
-        pytest.skip(f"no oslo.messaging: {found} is not there")
-    return found
 
 
 @pytest.fixture
