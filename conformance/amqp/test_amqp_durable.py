@@ -95,6 +95,15 @@ def drain(broker: Broker, queue: str = "kept") -> list[tuple[bytes, bool]]:
     return found
 
 
+def await_stored(broker: Broker) -> None:
+    """Wait until all acknowledgements are on the disk: a later confirm tells that."""
+    with connect(broker) as connection:
+        channel = connection.channel()
+        channel.queue_declare("settled", durable=True)
+        channel.confirm_delivery()
+        channel.basic_publish("", "settled", b"", PERSISTENT)
+
+
 @dataclass
 class Load:
     """Publishers that wait for confirms, and a consumer, until their broker is gone."""
@@ -158,6 +167,7 @@ def test_kills_under_load_lose_no_confirmed_message(start_with):
         load.run_until(chance.randrange(1, 300), broker.router.kill)
         broker.restart(kill=True)
         found = [body for body, _ in drain(broker)]
+        await_stored(broker)
         assert len(found) == len(set(found)), f"kill {kill}: doubled"
         missing = load.confirmed - load.acknowledged - set(found)
         assert not missing, f"kill {kill}: lost {sorted(missing)}"
