@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 from rig import certificates, config
-from rig.nats import PROGRAM, NatsServer, free_ports
+from rig.nats import PROGRAM, NatsServer
+from rig.ports import free_ports
 from rig.router import Router, binary
 
 from fabric.stage import await_neighbours

@@ -6,7 +6,8 @@ import json
 import urllib.request
 
 import pytest
-from rig.nats import free_ports, jetstream, stream_leader
+from rig.nats import jetstream, stream_leader
+from rig.ports import free_ports
 from rig.session import ERROR, REGISTERED
 from rig.waiting import DEADLINE_S, await_true
 

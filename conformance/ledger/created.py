@@ -7,7 +7,8 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from rig.nats import NatsServer, free_ports
+from rig.nats import NatsServer
+from rig.ports import free_ports
 from rig.router import Router, binary
 from rig.waiting import await_true
 

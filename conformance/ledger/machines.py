@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rig.machines import PORT, ROUTES
-from rig.nats import NatsServer, free_ports
+from rig.nats import NatsServer
 from rig.network import Network
+from rig.ports import free_ports
 from rig.router import Line, Router, binary
 from rig.waiting import DEADLINE_S, await_true
 

@@ -24,8 +24,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from rig.amqp_peer import Peer
-from rig.nats import free_ports
 from rig.plain import ClosedError
+from rig.ports import free_ports
 from rig.router import Router, binary
 from rig.waiting import await_true
 

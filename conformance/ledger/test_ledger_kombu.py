@@ -7,7 +7,7 @@ import threading
 
 import kombu
 from kombu.mixins import ConsumerMixin
-from rig.nats import free_ports
+from rig.ports import free_ports
 from rig.router import Router
 from rig.waiting import DEADLINE_S, await_true
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rig.nats import free_ports
+from rig.ports import free_ports
 from rig.waiting import await_true
 
 from ledger.monitors import NO_SYNC, SILENCE, TRUTH, Monitor

@@ -8,7 +8,7 @@ import shutil
 
 import pika.exceptions
 import pytest
-from rig.nats import free_ports
+from rig.ports import free_ports
 from rig.router import Router
 from rig.waiting import await_true
 

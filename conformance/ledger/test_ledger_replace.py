@@ -6,7 +6,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from rig.nats import NatsServer, free_ports
+from rig.nats import NatsServer
+from rig.ports import free_ports
 from rig.router import Router
 from rig.waiting import await_true
 

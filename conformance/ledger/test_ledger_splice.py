@@ -14,7 +14,8 @@ import pika
 import pika.exceptions
 import pytest
 from rig import certificates
-from rig.nats import NatsServer, free_ports
+from rig.nats import NatsServer
+from rig.ports import free_ports
 from rig.router import ROOT, Router
 from rig.waiting import DEADLINE_S, await_true
 

@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from ledger.stage import node_config
 from rig.broker import ALL
-from rig.nats import free_ports
+from rig.ports import free_ports
 from rig.router import Router
 from rig.waiting import await_true
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
@@ -14,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rig.plain import Plain
+from rig.ports import free_ports
 from rig.waiting import DEADLINE_S, await_true
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,15 +30,6 @@ max_control_line: 32KB
 ping_interval: "5s"
 no_fast_producer_stall: true
 """
-
-
-def free_ports(count: int) -> list[int]:
-    """Return ports that were free a moment ago: servers of a cluster must know each other's."""
-    with contextlib.ExitStack() as opened:
-        sockets = [opened.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
 
 
 class NatsServer:

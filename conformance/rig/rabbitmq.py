@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import time
 from pathlib import Path
@@ -15,6 +14,7 @@ from pathlib import Path
 from rig.amqp_peer import Peer
 from rig.broker import Broker, definitions
 from rig.plain import ClosedError
+from rig.ports import free_ports
 
 # Debian's own script in /usr/sbin changes the user first; this one does not.
 SERVER = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
@@ -132,12 +132,3 @@ class RabbitMq(Broker):
         except (OSError, ClosedError, AssertionError):
             return False
         return True
-
-
-def free_ports(count: int) -> list[int]:
-    """Return ports that are free at the moment; Erlang cannot choose and report its own."""
-    with contextlib.ExitStack() as open_until_all_are_known:
-        sockets = [open_until_all_are_known.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]

@@ -20,7 +20,8 @@ from ledger.stage import (
     take_all,
 )
 from rig import config
-from rig.nats import NatsServer, free_ports
+from rig.nats import NatsServer
+from rig.ports import free_ports
 from rig.router import Router
 from rig.session import ERROR, REGISTERED
 from rig.waiting import await_true

@@ -8,7 +8,8 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from rig.nats import BEFORE, PROGRAM, NatsServer, cluster, free_ports, jetstream, lead
+from rig.nats import BEFORE, PROGRAM, NatsServer, cluster, jetstream, lead
+from rig.ports import free_ports
 from rig.waiting import DEADLINE_S, await_true
 
 from versions.stage import PATIENCE_S, STREAMS, Cluster, loads

@@ -12,8 +12,8 @@ from email.parser import Parser
 from pathlib import Path
 
 import pytest
-from rig.nats import free_ports
 from rig.node import Node
+from rig.ports import free_ports
 from rig.router import ROOT
 
 pytestmark = pytest.mark.timeout(900)

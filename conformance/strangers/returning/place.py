@@ -10,7 +10,8 @@ from typing import Protocol
 from rig import config
 from rig.amqp_peer import Peer
 from rig.node import management
-from rig.rabbitmq import RabbitMq, free_ports
+from rig.ports import free_ports
+from rig.rabbitmq import RabbitMq
 from rig.rawsocket import RawSocket
 from rig.router import Router
 from rig.session import CALL, RESULT
