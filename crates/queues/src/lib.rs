@@ -18,6 +18,7 @@ mod confirms;
 mod consumers;
 mod fault;
 mod histories;
+mod holders;
 mod journal;
 mod keys;
 mod lasting;

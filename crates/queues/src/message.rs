@@ -1,9 +1,11 @@
 //! A message's bytes, shared by all queues that hold it.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crosstie_amqp::Properties;
+
+use crate::holders::Holders;
 
 /// Exchange, routing key, properties and body of a message, as one run of bytes: a message costs two allocations,
 /// however many queues hold it.
@@ -13,9 +15,9 @@ pub struct MessageContent {
     routing_key_bytes: u8,
     properties_bytes: u32,
     /// Number of entries of queues and channels that hold it. A store's references do not count as memory of the
-    /// queues. Changed only under the lock of the vhost's owner.
-    holders: AtomicU32,
-    /// The number by which its confirm waits for a store; 0: none waits. As `holders`.
+    /// queues.
+    holders: Holders,
+    /// The number by which its confirm waits for a store; 0: none waits. Changed as `holders` are.
     awaited: AtomicU64,
 }
 
@@ -63,7 +65,7 @@ impl MessageContent {
             exchange_bytes,
             routing_key_bytes,
             properties_bytes,
-            holders: AtomicU32::new(0),
+            holders: Holders::default(),
             awaited: AtomicU64::new(0),
         }
     }
@@ -110,18 +112,12 @@ impl MessageContent {
 
     /// Adds a holder; returns whether it is the first.
     pub(crate) fn hold(&self) -> bool {
-        let holders = self.holders.load(Ordering::Relaxed);
-        self.holders
-            .store(holders.saturating_add(1), Ordering::Relaxed);
-        holders == 0
+        self.holders.add()
     }
 
     /// Removes a holder; returns whether it was the last.
     pub(crate) fn release(&self) -> bool {
-        let holders = self.holders.load(Ordering::Relaxed);
-        self.holders
-            .store(holders.saturating_sub(1), Ordering::Relaxed);
-        holders == 1
+        self.holders.remove()
     }
 
     /// Sets the number by which its confirm waits.

@@ -36,6 +36,19 @@ pub(crate) enum Enqueued {
 }
 
 impl<'a> Incoming<'a> {
+    /// A message that is kept already.
+    pub(crate) fn kept(content: &'a Arc<MessageContent>, handling: Handling) -> Self {
+        let (exchange, routing_key, properties, body) = content.parts();
+        Self {
+            exchange,
+            routing_key,
+            properties,
+            body,
+            handling,
+            content: Some(Arc::clone(content)),
+        }
+    }
+
     pub(crate) fn outgoing(&self) -> Outgoing<'a> {
         Outgoing {
             exchange: self.exchange,

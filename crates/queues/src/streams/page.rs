@@ -1,8 +1,8 @@
 //! Consecutive messages of a stream, as one run of bytes that all readers at that place share.
 
-use std::sync::atomic::{AtomicU32, Ordering};
-
 use crosstie_amqp::Properties;
+
+use crate::holders::Holders;
 
 /// A part of a stream. Its messages are in the order of their offsets.
 #[derive(Debug)]
@@ -13,8 +13,8 @@ pub struct StreamPage {
     pub from: StreamPlace,
     /// The place behind it.
     pub after: StreamPlace,
-    /// Number of readers that hold it. Changed only under the lock of the vhost's owner.
-    holders: AtomicU32,
+    /// Readers that hold it.
+    holders: Holders,
 }
 
 /// A place in a stream's files.
@@ -56,7 +56,7 @@ impl StreamPage {
             messages: Vec::new(),
             from,
             after: from,
-            holders: AtomicU32::new(0),
+            holders: Holders::default(),
         }
     }
 
@@ -124,18 +124,12 @@ impl StreamPage {
 
     /// Adds a holder; returns whether it is the first.
     pub(crate) fn hold(&self) -> bool {
-        let holders = self.holders.load(Ordering::Relaxed);
-        self.holders
-            .store(holders.saturating_add(1), Ordering::Relaxed);
-        holders == 0
+        self.holders.add()
     }
 
     /// Removes a holder; returns whether it was the last.
     pub(crate) fn release(&self) -> bool {
-        let holders = self.holders.load(Ordering::Relaxed);
-        self.holders
-            .store(holders.saturating_sub(1), Ordering::Relaxed);
-        holders == 1
+        self.holders.remove()
     }
 }
 

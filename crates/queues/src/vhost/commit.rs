@@ -166,14 +166,7 @@ impl<H> Vhost<H> {
             mandatory,
             immediate: false,
         };
-        let mut incoming = Incoming {
-            exchange: publish.exchange,
-            routing_key,
-            properties: content.properties(),
-            body: content.body(),
-            handling: facets.handling,
-            content: Some(content.clone()),
-        };
+        let mut incoming = Incoming::kept(&content, facets.handling);
         let distributed = self.distribute(now, key, &publish, &targets, &mut incoming, out);
         self.targets = targets;
         if self.topology.has_passed() {

@@ -43,14 +43,7 @@ impl<H> Vhost<H> {
     ) {
         for content in self.histories.of(binding.source) {
             let facets = Facets::of_checked(content.properties());
-            let mut incoming = Incoming {
-                exchange: content.exchange(),
-                routing_key: content.routing_key(),
-                properties: content.properties(),
-                body: content.body(),
-                handling: facets.handling,
-                content: Some(content.clone()),
-            };
+            let mut incoming = Incoming::kept(&content, facets.handling);
             match binding.target {
                 Target::Queue(queue) => {
                     self.enqueue(now, queue, &mut incoming, out);

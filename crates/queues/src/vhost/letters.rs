@@ -86,14 +86,7 @@ impl<H> Vhost<H> {
             return false;
         }
         let facets = Facets::of_checked(content.properties());
-        let mut incoming = Incoming {
-            exchange: content.exchange(),
-            routing_key: content.routing_key(),
-            properties: content.properties(),
-            body: content.body(),
-            handling: facets.handling,
-            content: Some(Arc::clone(&content)),
-        };
+        let mut incoming = Incoming::kept(&content, facets.handling);
         let mut targets = std::mem::take(&mut self.targets);
         targets.clear();
         let routed = Routed {
