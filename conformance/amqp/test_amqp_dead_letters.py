@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
-
 import pika
-import pytest
 from rig.broker import Crosstie
+from rig.brokers import connect
 from rig.waiting import DEADLINE_S, await_true
 
 ARGUMENTS = {
@@ -21,29 +18,6 @@ LIMITS = {"memory_bytes_max": 8 << 20}
 # Several times what the node may hold in memory.
 DEEP = 16_000
 BODY = b"x" * 1000
-
-
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Callable[..., Crosstie]]:
-    """Start a broker with a store."""
-    running: list[Crosstie] = []
-
-    def start(**limits: int) -> Crosstie:
-        amqp = {"store": str(tmp_path / "amqp.store"), "limits": limits}
-        running.append(Crosstie(tmp_path, amqp=amqp))
-        return running[-1]
-
-    yield start
-    for each in running:
-        if each.router.process.poll() is None:
-            each.stop()
-
-
-def connect(broker: Crosstie) -> pika.BlockingConnection:
-    """Connect; a client that is blocked for long fails."""
-    parameters = pika.URLParameters(broker.url())
-    parameters.blocked_connection_timeout = 30
-    return pika.BlockingConnection(parameters)
 
 
 def kept(broker: Crosstie) -> int:
@@ -85,8 +59,8 @@ def numbers_in(channel, queue: str, count: int) -> list[int]:
     return found
 
 
-def test_letters_are_kept_until_their_exchange_has_a_queue(start) -> None:
-    broker = start()
+def test_letters_are_kept_until_their_exchange_has_a_queue(start_broker) -> None:
+    broker = start_broker()
     with connect(broker) as connection:
         channel = connection.channel()
         channel.queue_declare("q", durable=True, arguments=ARGUMENTS)
@@ -108,8 +82,8 @@ def test_letters_are_kept_until_their_exchange_has_a_queue(start) -> None:
         assert broker.router.metric("amqp_dead_letters_published_total") == 3
 
 
-def test_letters_survive_kills_and_restarts(start) -> None:
-    broker = start()
+def test_letters_survive_kills_and_restarts(start_broker) -> None:
+    broker = start_broker()
     with connect(broker) as connection:
         channel = connection.channel()
         channel.queue_declare("q", durable=True, arguments=ARGUMENTS)
@@ -136,8 +110,8 @@ def test_letters_survive_kills_and_restarts(start) -> None:
     assert kept(broker) == 0
 
 
-def test_a_full_target_gets_letters_as_it_has_room(start) -> None:
-    broker = start()
+def test_a_full_target_gets_letters_as_it_has_room(start_broker) -> None:
+    broker = start_broker()
     with connect(broker) as connection:
         channel = connection.channel()
         channel.exchange_declare("dlx", "fanout")
@@ -154,8 +128,8 @@ def test_a_full_target_gets_letters_as_it_has_room(start) -> None:
         await_kept(broker, 0)
 
 
-def test_a_deep_queue_of_letters_is_on_the_disk_and_leaves_in_order(start) -> None:
-    broker = start(**LIMITS)
+def test_a_deep_queue_of_letters_is_on_the_disk_and_leaves_in_order(start_broker) -> None:
+    broker = start_broker(amqp={"limits": LIMITS})
     with connect(broker) as connection:
         channel = connection.channel()
         channel.queue_declare("q", durable=True, arguments={**ARGUMENTS, "x-message-ttl": 1})
@@ -173,8 +147,8 @@ def test_a_deep_queue_of_letters_is_on_the_disk_and_leaves_in_order(start) -> No
         await_kept(broker, 0)
 
 
-def test_a_deleted_queue_takes_its_letters_along(start) -> None:
-    broker = start(**LIMITS)
+def test_a_deleted_queue_takes_its_letters_along(start_broker) -> None:
+    broker = start_broker(amqp={"limits": LIMITS})
     with connect(broker) as connection:
         channel = connection.channel()
         channel.queue_declare("q", durable=True, arguments={**ARGUMENTS, "x-message-ttl": 1})

@@ -2,41 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pika
 import pytest
-from rig.broker import Crosstie
+from rig.brokers import connect
 from rig.waiting import await_true
 
 BODY = b"x" * 1000
 # Several times what the node may hold in memory.
 COUNT = 24_000
 LIMITS = {"memory_bytes_max": 8 << 20}
-
-
-@pytest.fixture
-def start_small(tmp_path: Path) -> Iterator[Callable[[], Crosstie]]:
-    """Start a broker with little memory for messages."""
-    running: list[Crosstie] = []
-
-    def start() -> Crosstie:
-        amqp = {"store": str(tmp_path / "amqp.store"), "limits": LIMITS}
-        running.append(Crosstie(tmp_path, amqp=amqp))
-        return running[-1]
-
-    yield start
-    for each in running:
-        if each.router.process.poll() is None:
-            each.stop()
-
-
-def connect(broker: Crosstie) -> pika.BlockingConnection:
-    """Connect; a client that is blocked for long fails."""
-    parameters = pika.URLParameters(broker.url())
-    parameters.blocked_connection_timeout = 30
-    return pika.BlockingConnection(parameters)
 
 
 def publish(channel, queue: str, numbers: range, delivery_mode: int) -> None:
@@ -61,8 +38,8 @@ def take(channel, queue: str, count: int) -> Iterator[tuple[int, bool]]:
 
 @pytest.mark.parametrize("kind", ["classic", "quorum"])
 @pytest.mark.parametrize("mode", ["persistent", "transient"])
-def test_a_queue_larger_than_memory_is_drained_in_order(start_small, kind: str, mode: str) -> None:
-    broker = start_small()
+def test_a_queue_larger_than_memory_is_drained_in_order(start_broker, kind: str, mode: str) -> None:
+    broker = start_broker(amqp={"limits": LIMITS})
     with connect(broker) as connection:
         channel = connection.channel()
         channel.queue_declare("deep", durable=True, arguments={"x-queue-type": kind})
@@ -75,8 +52,8 @@ def test_a_queue_larger_than_memory_is_drained_in_order(start_small, kind: str, 
         assert channel.queue_declare("deep", passive=True).method.message_count == 0
 
 
-def test_a_queue_larger_than_memory_survives_a_kill(start_small) -> None:
-    broker = start_small()
+def test_a_queue_larger_than_memory_survives_a_kill(start_broker) -> None:
+    broker = start_broker(amqp={"limits": LIMITS})
     with connect(broker) as connection:
         channel = connection.channel()
         channel.queue_declare("deep", durable=True)
@@ -95,8 +72,8 @@ def test_a_queue_larger_than_memory_survives_a_kill(start_small) -> None:
         assert not any(redelivered for number, redelivered in taken if number >= 2_000)
 
 
-def test_basic_get_waits_for_a_message_that_is_on_the_disk(start_small) -> None:
-    broker = start_small()
+def test_basic_get_waits_for_a_message_that_is_on_the_disk(start_broker) -> None:
+    broker = start_broker(amqp={"limits": LIMITS})
     with connect(broker) as connection:
         channel = connection.channel()
         channel.queue_declare("deep", durable=True)
@@ -108,8 +85,8 @@ def test_basic_get_waits_for_a_message_that_is_on_the_disk(start_small) -> None:
         assert channel.basic_get("deep")[0] is None
 
 
-def test_a_purge_and_a_deletion_leave_nothing_on_the_disk(start_small) -> None:
-    broker = start_small()
+def test_a_purge_and_a_deletion_leave_nothing_on_the_disk(start_broker) -> None:
+    broker = start_broker(amqp={"limits": LIMITS})
     with connect(broker) as connection:
         channel = connection.channel()
         channel.queue_declare("deep", durable=True)
@@ -125,8 +102,8 @@ def test_a_purge_and_a_deletion_leave_nothing_on_the_disk(start_small) -> None:
         assert broker.router.metric("amqp_memory_bytes") == 0
 
 
-def test_a_queue_that_cannot_be_read_is_named_and_others_are_served(start_small) -> None:
-    broker = start_small()
+def test_a_queue_that_cannot_be_read_is_named_and_others_are_served(start_broker) -> None:
+    broker = start_broker(amqp={"limits": LIMITS})
     with connect(broker) as connection:
         channel = connection.channel()
         for queue in ("deep", "other"):

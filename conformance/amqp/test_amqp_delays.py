@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
 import pika
-import pytest
 from rig.broker import Crosstie
+from rig.brokers import connect
 from rig.waiting import DEADLINE_S, await_true
 
 PERSISTENT = pika.BasicProperties(delivery_mode=2)
@@ -18,29 +17,6 @@ LIMITS = {"memory_bytes_max": 8 << 20}
 DEEP = 12_000
 BODY = b"x" * 1000
 FAR_MS = 3_600_000
-
-
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Callable[..., Crosstie]]:
-    """Start a broker with a store."""
-    running: list[Crosstie] = []
-
-    def start(**limits: int) -> Crosstie:
-        amqp = {"store": str(tmp_path / "amqp.store"), "limits": limits}
-        running.append(Crosstie(tmp_path, amqp=amqp))
-        return running[-1]
-
-    yield start
-    for each in running:
-        if each.router.process.poll() is None:
-            each.stop()
-
-
-def connect(broker: Crosstie) -> pika.BlockingConnection:
-    """Connect; a client that is blocked for long fails."""
-    parameters = pika.URLParameters(broker.url())
-    parameters.blocked_connection_timeout = 30
-    return pika.BlockingConnection(parameters)
 
 
 def declare(channel) -> None:
@@ -75,8 +51,8 @@ def delayed(broker: Crosstie) -> int:
     return int(broker.router.metric("amqp_messages_delayed"))
 
 
-def test_messages_leave_in_the_order_of_their_due_times_and_none_before_it(start) -> None:
-    broker = start()
+def test_messages_leave_in_the_order_of_their_due_times_and_none_before_it(start_broker) -> None:
+    broker = start_broker()
     with connect(broker) as connection:
         channel = connection.channel()
         declare(channel)
@@ -95,8 +71,8 @@ def test_messages_leave_in_the_order_of_their_due_times_and_none_before_it(start
         assert delayed(broker) == 0
 
 
-def test_delayed_messages_survive_kills_and_restarts(start) -> None:
-    broker = start()
+def test_delayed_messages_survive_kills_and_restarts(start_broker) -> None:
+    broker = start_broker()
     with connect(broker) as connection:
         channel = connection.channel()
         declare(channel)
@@ -119,8 +95,8 @@ def test_delayed_messages_survive_kills_and_restarts(start) -> None:
     assert delayed(broker) == 0
 
 
-def test_more_delayed_messages_than_memory_holds_arrive_after_a_kill(start) -> None:
-    broker = start(**LIMITS)
+def test_more_delayed_messages_than_memory_holds_arrive_after_a_kill(start_broker) -> None:
+    broker = start_broker(amqp={"limits": LIMITS})
     with connect(broker) as connection:
         channel = connection.channel()
         declare(channel)

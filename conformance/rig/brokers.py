@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pika
 import pytest
 
 from rig import rabbitmq as judge
@@ -51,3 +52,10 @@ def start_broker(tmp_path: Path) -> Iterator[Callable[..., Crosstie]]:
     yield start
     for each in running:
         each.stop()
+
+
+def connect(broker: Broker) -> pika.BlockingConnection:
+    """Connect; a client that is blocked for long fails."""
+    parameters = pika.URLParameters(broker.url())
+    parameters.blocked_connection_timeout = 30
+    return pika.BlockingConnection(parameters)
