@@ -416,13 +416,15 @@ def test_confirmed_messages_survive_a_kill(own, tmp_path):
         # Dead letters arrive, too.
         publish(channel, "dying", "letter", delivery_mode=2)
         assert channel.queue_declare("log", passive=True).method.message_count == 501
+        # Nobody is told that a letter is stored; what is confirmed after it stands behind it.
+        publish(channel, "log", "after it")
     own.restart(kill=True)
     with channel_of(own) as channel:
-        assert channel.queue_declare("log", passive=True).method.message_count == 501
-        expected = [*map(str, range(500)), "letter"]
-        assert bodies(read(channel, "log", 501, "first")) == expected
+        assert channel.queue_declare("log", passive=True).method.message_count == 502
+        expected = [*map(str, range(500)), "letter", "after it"]
+        assert bodies(read(channel, "log", 502, "first")) == expected
         publish(channel, "log", "later")
-        assert read(channel, "log", 1, "last")[0][:2] == (501, "later")
+        assert read(channel, "log", 1, "last")[0][:2] == (502, "later")
         channel.queue_delete("log")
     await_true("the files are removed", lambda: not files(tmp_path, ".segment"))
 

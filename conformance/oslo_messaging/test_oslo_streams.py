@@ -22,7 +22,9 @@ def test_every_server_has_every_cast_once(
     start_process, python: Path, broker: Broker, topic: str
 ) -> None:
     url = broker.url(scheme="rabbit")
-    options = [word for option in STREAMS for word in ("--rabbit", option)]
+    # Its exchange is durable, the one of other tests is not.
+    options = ["--exchange", f"exchange-of-{topic}"]
+    options += [word for option in STREAMS for word in ("--rabbit", option)]
 
     def peer(what: str, *name: str):
         return start_process(python, "-P", PEER, what, url, topic, *name, *options)

@@ -22,8 +22,6 @@ import time
 import oslo_messaging
 from oslo_config import cfg
 
-EXCHANGE = "my-exchange"
-
 # Threads of a server print at the same time, and each line is one.
 LINES = threading.Lock()
 
@@ -78,6 +76,7 @@ def main() -> None:
     parser.add_argument("url")
     parser.add_argument("topic")
     parser.add_argument("name", nargs="?", default="")
+    parser.add_argument("--exchange", default="my-exchange", help="exchange of calls and casts")
     parser.add_argument("--rabbit", action="append", default=[], metavar="OPTION=VALUE")
     parser.add_argument(
         "--in-order", action="store_true", help="try the URL's hosts in their order"
@@ -91,11 +90,11 @@ def main() -> None:
     else:
         transport = oslo_messaging.get_notification_transport(cfg.CONF, url=asked.url)
     if asked.role == "client":
-        call(transport, asked.topic)
+        call(transport, asked.exchange, asked.topic)
     elif asked.role == "notifier":
         notify(transport, asked.topic)
     else:
-        serve(made(transport, asked.role, asked.topic, asked.name))
+        serve(made(transport, asked))
     transport.cleanup()
 
 
@@ -107,14 +106,16 @@ def configure(options: list[str]) -> None:
         cfg.CONF(["--config-file", file.name])
 
 
-def made(transport: oslo_messaging.Transport, role: str, topic: str, name: str):
+def made(transport: oslo_messaging.Transport, asked: argparse.Namespace):
     """Return a server of calls, or one of notifications."""
-    if role == "server":
-        target = oslo_messaging.Target(exchange=EXCHANGE, topic=topic, server=name)
-        endpoints = [Endpoint(name)]
+    if asked.role == "server":
+        target = oslo_messaging.Target(
+            exchange=asked.exchange, topic=asked.topic, server=asked.name
+        )
+        endpoints = [Endpoint(asked.name)]
         return oslo_messaging.get_rpc_server(transport, target, endpoints, executor="threading")
     # Notifications are sent to the library's own exchange.
-    targets = [oslo_messaging.Target(topic=topic)]
+    targets = [oslo_messaging.Target(topic=asked.topic)]
     return oslo_messaging.get_notification_listener(
         transport, targets, [Notified()], executor="threading"
     )
@@ -129,11 +130,11 @@ def serve(server) -> None:
     server.wait()
 
 
-def call(transport: oslo_messaging.RPCTransport, topic: str) -> None:
+def call(transport: oslo_messaging.RPCTransport, exchange: str, topic: str) -> None:
     """Do each line's request."""
     for line in sys.stdin:
         request = json.loads(line)
-        target = oslo_messaging.Target(exchange=EXCHANGE, topic=topic, **request.get("target", {}))
+        target = oslo_messaging.Target(exchange=exchange, topic=topic, **request.get("target", {}))
         client = oslo_messaging.get_rpc_client(
             transport, target, timeout=15, **request.get("options", {})
         )
