@@ -29,6 +29,7 @@ macro_rules! role {
 const ROLES: &[Role] = &[
     role!(accept::client),
     role!(amqp::worker),
+    role!(broker::depth),
     role!(broker::floor),
     role!(echo::worker),
     role!(handshake::worker),

@@ -216,7 +216,9 @@ impl Floor {
             }
             Method::BasicConsume(consume) => {
                 let consumer_tag = consume.consumer_tag;
-                peer.answer(1, &BasicConsumeOk { consumer_tag });
+                if !consume.no_wait {
+                    peer.answer(1, &BasicConsumeOk { consumer_tag });
+                }
                 self.consume(at, consume.queue, consumer_tag);
             }
             Method::ConfirmSelect(_) => {

@@ -2,6 +2,7 @@
 //! them, and a blocking connection with minimal costs.
 
 pub(crate) mod confirms;
+pub(crate) mod depth;
 pub(crate) mod floor;
 mod node;
 mod queue;
