@@ -110,10 +110,11 @@ def test_a_queue_that_cannot_be_read_is_named_and_others_are_served(start_broker
             channel.queue_declare(queue, durable=True)
             publish(channel, queue, range(6_000), 2)
     broker.restart()
-    file = broker.directory / "amqp.store"
     # Queue "deep" was written first.
-    place = file.read_bytes().index(b"%08d" % 4_000 + BODY[:100])
-    write(file, place, b"%08d" % 9_000)
+    body = b"%08d" % 4_000 + BODY[:100]
+    segments = sorted((broker.directory / "amqp.store").glob("*.segment"))
+    file = next(file for file in segments if body in file.read_bytes())
+    write(file, file.read_bytes().index(body), b"%08d" % 9_000)
     with connect(broker) as connection:
         channel = connection.channel()
         assert [number for number, _ in take(channel, "other", 6_000)] == list(range(6_000))
@@ -124,7 +125,7 @@ def test_a_queue_that_cannot_be_read_is_named_and_others_are_served(start_broker
                 break
             got.append(int(body[:8]))
         assert got == list(range(len(got)))
-        assert len(got) <= 4_000
+        assert len(got) == 4_000
         told = broker.router.page("/health")
         assert "the next messages of queue 'deep' in vhost '/' cannot be read" in told
         # A purge needs to read nothing, and makes the queue one like the others again.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import resource
+import shutil
 import signal
 import subprocess
 import threading
@@ -398,6 +399,7 @@ def test_a_full_disk_refuses_and_recovers(cramped, start_with):
     found = [body for body, _ in drain(broker)]
     assert found[: len(confirmed)] == confirmed
     assert found[-1] == b"later"
+    assert not [body for body in found if body.startswith(b"%d " % refused)]
 
 
 @pytest.fixture
@@ -504,12 +506,11 @@ def test_transient_traffic_goes_on_while_the_disk_is_full(tmp_path, start_with):
     with connect(broker) as consumer:
         channel = consumer.channel()
         channel.queue_declare("transient", exclusive=True)
-        # It stays blocked, and so does not close.
+        # It stays blocked, and so does not close. Nobody waits for a confirm, so the message stays.
         publishing = connect(broker).channel()
         publishing.queue_declare("kept", durable=True)
-        publishing.confirm_delivery()
-        with pytest.raises(pika.exceptions.NackError):
-            publishing.basic_publish("", "kept", bytes(200_000), PERSISTENT)
+        publishing.basic_publish("", "kept", bytes(200_000), PERSISTENT)
+        broker.router.await_log(lambda line: "cannot write to the store" in line.text)
         channel.basic_publish("", "transient", b"still here")
         await_true("it comes", lambda: channel.basic_get("transient", True)[2] == b"still here")
     broker.router.signal(signal.SIGTERM)
@@ -537,24 +538,58 @@ def left_behind(start_with, tmp_path) -> Path:
     return broker.directory
 
 
-def test_a_torn_store_is_refused_and_left_as_it_is(left_behind):
+def files(store: Path) -> dict[str, bytes]:
+    """Return the files of a store."""
+    return {file.name: file.read_bytes() for file in store.iterdir()}
+
+
+def test_a_store_with_a_loss_is_refused_and_left_as_it_is(left_behind):
     store = left_behind / STORE
-    whole = store.read_bytes()
+    segment = next(store.glob("*.segment"))
+    whole = segment.read_bytes()
     torn = {
-        "half of it": whole[: len(whole) // 8192 * 4096],
-        "a page of nothing": whole[:8192] + bytes(4096) + whole[12288:],
+        "half of it": whole[: len(whole) // 65536 * 100],
+        "a sector of nothing": whole[:8192] + bytes(512) + whole[8704:],
         "nothing at all": b"",
     }
     for what, octets in torn.items():
-        store.write_bytes(octets)
+        segment.write_bytes(octets)
+        before = files(store)
         said = refused_start(left_behind)
         assert str(store) in said, what
-        assert "is damaged" in said, what
-        assert store.read_bytes() == octets, what
+        assert "is damaged, and confirmed data is missing" in said, what
+        assert files(store) == before, what
+
+
+def test_a_damaged_message_stops_its_queue_alone(start_with):
+    broker = start_with()
+    declare(broker)
+    declare(broker, "other")
+    with connect(broker) as connection:
+        channel = connection.channel()
+        channel.confirm_delivery()
+        for number in range(10):
+            channel.basic_publish("", "kept", marked(number), PERSISTENT)
+            channel.basic_publish("", "other", marked(100 + number), PERSISTENT)
+    broker.stop()
+    segment = next((broker.directory / STORE).glob("*.segment"))
+    octets = bytearray(segment.read_bytes())
+    octets[octets.index(marked(7))] ^= 1
+    segment.write_bytes(octets)
+    broker.restart()
+    broker.router.await_log(lambda line: "queue 'kept' of vhost '/': 1 message" in line.text)
+    assert [body for body, _ in drain(broker, "other")] == [marked(100 + n) for n in range(10)]
+    with connect(broker) as connection:
+        channel = connection.channel()
+        for number in range(7):
+            assert channel.basic_get("kept", True)[2] == marked(number)
+    broker.router.await_log(lambda line: "cannot read messages of queue 'kept'" in line.text)
+    assert is_confirmed(broker, "other", b"later")
 
 
 def test_a_file_of_something_else_is_refused_and_left_as_it_is(left_behind):
     store = left_behind / STORE
+    shutil.rmtree(store)
     store.write_bytes(b"my thesis\n" * 1000)
     said = refused_start(left_behind)
     assert str(store) in said

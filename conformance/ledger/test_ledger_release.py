@@ -63,7 +63,7 @@ def test_a_released_vhost_has_no_log(tmp_path: Path, request) -> None:
     kept = last.node.directory / "amqp.store.replicated"
     (copy,) = kept.glob("*.store")
     stale = tmp_path / "stale.store"
-    shutil.copy(copy, stale)
+    shutil.copytree(copy, stale)
     last.node = Router(last.node.directory, "--cbdir", ".")
     await_true("it owns the vhost again", lambda: role(last.node) == "owner", ELECTION_S)
     second = Publisher([last.node], 2)

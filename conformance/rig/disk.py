@@ -122,22 +122,23 @@ class Trace:
 
         That the sync began after the write ended is what makes it a sync of it.
         """
-        written = min(
-            call.ended
+        written, file = min(
+            (call.ended, call.path)
             for call in self.calls
             if call.name == "pwrite64" and call.path.startswith(store) and marker in call.texts[0]
         )
         return min(
             call.ended
             for call in self.calls
-            if call.name in SYNCS and call.path.startswith(store) and call.began > written
+            if call.name in SYNCS and call.path == file and call.began > written
         )
 
     def moments(self, store: str) -> list[int]:
         """Return the lines right before and after each call that changes the store's disk."""
         lines = set()
         for call in self.calls:
-            if call.name in ("pwrite64", *SYNCS) and call.path.startswith(store):
+            is_zeros = call.path.endswith(".spare")
+            if call.name in ("pwrite64", *SYNCS) and call.path.startswith(store) and not is_zeros:
                 lines |= {call.began, call.ended}
         return sorted(lines)
 
@@ -160,7 +161,9 @@ class Trace:
         into.mkdir(parents=True, exist_ok=True)
         for name, file in surviving.items():
             content = file.content(lambda _sector: chance.random() < odds)
-            (into / os.path.basename(name)).write_bytes(content)
+            place = into / os.path.relpath(name, os.path.dirname(store))
+            place.parent.mkdir(exist_ok=True)
+            place.write_bytes(content)
 
     def _replay(self, call, is_done, store, files, names, synced_names) -> None:
         paths = [text.decode(errors="replace") for text in call.texts[:2]]
@@ -173,13 +176,22 @@ class Trace:
             names.setdefault(call.path, File()).unsynced.append((call.last_number, None))
         elif call.name in SYNCS and is_done and call.path in names:
             names[call.path].sync()
-        elif call.name in SYNCS and is_done and call.path == os.path.dirname(store):
-            synced_names.clear()
-            synced_names.update(names)
+        elif call.name in SYNCS and is_done and call.path.startswith(os.path.dirname(store)):
+            for known in (synced_names, names):
+                of_directory = [name for name in known if os.path.dirname(name) == call.path]
+                for name in of_directory:
+                    synced_names.pop(name, None)
+                    if known is names:
+                        synced_names[name] = names[name]
         elif call.name in ("link", "linkat") and paths[0].startswith(store):
             names[paths[1]] = names[paths[0]]
-        elif call.name.startswith("rename") and paths[0].startswith(store):
+        elif call.name.startswith("rename") and paths[0] in names:
             names[paths[1]] = names.pop(paths[0])
+        elif call.name.startswith("rename") and paths[0].startswith(store):
+            # A directory, which takes its files along: all of them, or none.
+            for known in (names, synced_names):
+                for name in [name for name in known if os.path.dirname(name) == paths[0]]:
+                    known[os.path.join(paths[1], os.path.basename(name))] = known.pop(name)
         elif call.name.startswith("unlink") and paths[0].startswith(store):
             names.pop(paths[0], None)
             files.pop(paths[0], None)

@@ -15,7 +15,7 @@ use crosstie_front::report;
 use crosstie_front::seed::seed;
 use crosstie_front::watch::Watch;
 use crosstie_queues::{Position, Time, Vhost};
-use crosstie_store::{Batch, CommitterConfig, Restored, Store, StoreConfig, StoreError};
+use crosstie_store::{Batch, CommitterConfig, NotCommitted, Restored, Store};
 use crosstie_transport::{Connection, Workers};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
@@ -25,7 +25,7 @@ use super::flow::FlowControl;
 use super::identity::ServerProperties;
 use super::import;
 use super::incomplete::Incomplete;
-use super::limits::{SHALLOW_MESSAGES, paging, vhost_config};
+use super::limits::{paging, vhost_config};
 use super::logins::Logins;
 use super::outbox::VhostOutbox;
 use super::peer::Peer;
@@ -34,6 +34,7 @@ use super::replication::{self, Ownership, Replicated};
 use super::shared::{BackedUp, Shared};
 use super::splice::{Splices, splicing};
 use super::status::{Alarm, ConnectionStatus, OperatorError};
+use super::stored;
 use super::stream_files;
 use super::totals::Totals;
 use super::vhost::{Clock, Keeper, SharedVhost};
@@ -67,6 +68,8 @@ pub struct Home {
     pub worker: String,
     pub bounds: Arc<Bounds>,
     pub watch: Arc<Watch>,
+    /// A store that lacks confirmed data is opened without them.
+    pub accepts_loss: bool,
 }
 
 impl Broker {
@@ -89,15 +92,19 @@ impl Broker {
             skipped.extend(amqp.import(&definitions));
         }
         replication::check_released(&amqp, directory)?;
-        let (store, restored) = open_store(&amqp, directory)?;
+        let (store, restored) = stored::open(&amqp, home.accepts_loss, directory)?;
         let held = replication::held(&restored);
-        let clock = Clock::begin();
+        // A clock that has gone back must not make messages live longer.
+        let clock = Clock::begin_at(store.now_ms());
         let now = clock.time(Instant::now());
         let mut vhosts = restore_vhosts(&amqp, now, restored, store.obstacle().is_none());
         skipped.extend(import::define(&definitions, now, &mut vhosts));
         let replicated = replication::take(&amqp, &mut vhosts, &held);
         let store_path = directory.join(&amqp.store);
-        let (streams, troubles) = stream_files::open(&store_path, vhosts.iter_mut())?;
+        // The files beside a store that another node has open are that node's.
+        let is_stored = store.obstacle().is_none();
+        let opened = vhosts.iter_mut().filter(|_| is_stored);
+        let (streams, troubles) = stream_files::open(&store_path, opened)?;
 
         let limits = &amqp.limits;
         let flow = FlowControl::new(limits.memory_bytes_max, limits.commit_bytes_max);
@@ -203,7 +210,7 @@ impl Broker {
                 crosstie_transport::uncork_all();
             }
         };
-        let on_committed = move |vhost: &str, position, result: Result<(), &StoreError>| {
+        let on_committed = move |vhost: &str, position, result: Result<(), NotCommitted<'_>>| {
             if let Some(broker) = broker.upgrade() {
                 let _context = context.enter();
                 broker.handle_commit(vhost, position, result);
@@ -216,24 +223,24 @@ impl Broker {
         started.map_err(|e| format!("the store's thread: {e}"))
     }
 
-    fn handle_commit(&self, vhost: &str, position: Position, result: Result<(), &StoreError>) {
+    fn handle_commit(&self, vhost: &str, position: Position, result: Result<(), NotCommitted<'_>>) {
         let flow = &self.shared.flow;
-        match result {
+        match &result {
             Ok(()) => {
                 if flow.is_store_failing() {
                     tracing::info!("the store can write again");
                 }
                 flow.store_wrote(self.shared.store_waiting_bytes());
             }
-            Err(e) => {
-                self.shared.note_failure(e);
+            Err(NotCommitted { error, .. }) => {
+                self.shared.note_failure(error);
                 if flow.store_failed() {
-                    tracing::error!("cannot write to the store, retrying: {e}");
+                    tracing::error!("cannot write to the store, retrying: {error}");
                 }
             }
         }
         if let Some(vhost) = self.local(vhost) {
-            vhost.handle_commit(position, result.is_ok());
+            vhost.handle_commit(position, result);
         }
     }
 
@@ -430,25 +437,6 @@ impl Broker {
     }
 }
 
-/// Opens the store and reads its contents.
-fn open_store(amqp: &model::Amqp, directory: &Path) -> Result<(Store, Vec<Restored>), String> {
-    let config = StoreConfig {
-        path: directory.join(&amqp.store),
-        bytes_max: None,
-    };
-    let opened = Store::open_deep(config, SHALLOW_MESSAGES);
-    let (mut store, restored) = opened.map_err(|e| e.to_string())?;
-    store.wake().map_err(|e| e.to_string())?;
-    if let Some(obstacle) = store.obstacle() {
-        // Several nodes on the embedded default may run in one directory, and most of them store nothing.
-        if !is_embedded(&amqp.store) {
-            return Err(obstacle.to_string());
-        }
-        tracing::warn!("durable messages will not be stored: {obstacle}");
-    }
-    Ok((store, restored))
-}
-
 /// Creates the configured vhosts with their contents from the store.
 fn restore_vhosts(
     amqp: &model::Amqp,
@@ -479,15 +467,6 @@ fn restore_vhosts(
 
 /// Maximum number of peers copied under one lock.
 const PEERS_MAX: usize = 1000;
-
-/// Whether this is the store of the embedded default configuration.
-fn is_embedded(store: &str) -> bool {
-    let workers = model::Config::embedded_default().workers;
-    workers.iter().any(|worker| match worker {
-        model::Worker::Router(router) => router.amqp.as_ref().is_some_and(|a| a.store == store),
-        _ => false,
-    })
-}
 
 /// Called under the lock of the broker's peers, so that the watch has not reused the place.
 fn force_close(peer: &Arc<Peer>, watch: &Watch, cause: Cause, reason: &str) {

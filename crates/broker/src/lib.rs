@@ -47,6 +47,7 @@ pub mod resident;
 mod shared;
 pub mod splice;
 mod status;
+mod stored;
 mod stream_files;
 mod stream_line;
 mod streams;

@@ -289,7 +289,7 @@ impl Holder for Opening {
         if let Some(vhost) = self.replicated.here() {
             self.act(|| {
                 vhost.log_goes_on(waiting_bytes);
-                vhost.handle_commit(position, true);
+                vhost.handle_commit(position, Ok(()));
             });
         }
     }

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crosstie_queues::{Page, Position, Record, StreamChange, StreamWant, Want};
-use crosstie_store::{Backup, Batch, Committer, CommitterConfig, DiskLow, Store, StoreError};
+use crosstie_store::{
+    Backup, Batch, Committer, CommitterConfig, DiskLow, NotCommitted, Store, StoreError,
+};
 use crosstie_streams::Keeper;
 use parking_lot::{Mutex, RwLock};
 
@@ -99,7 +101,7 @@ impl Shared {
         &self,
         store: Store,
         config: CommitterConfig,
-        on_committed: impl Fn(&str, Position, Result<(), &StoreError>) + Send + 'static,
+        on_committed: impl Fn(&str, Position, Result<(), NotCommitted<'_>>) + Send + 'static,
         on_disk_low: impl Fn(DiskLow) + Send + 'static,
     ) -> io::Result<()> {
         let committer = Committer::start_with(store, config, on_committed, on_disk_low)?;

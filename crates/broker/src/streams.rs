@@ -99,6 +99,10 @@ impl SharedVhost {
             tracing::warn!("vhost '{name}': {warning}");
         }
         let mut is_committed = false;
+        let stored: Vec<_> = match error {
+            Some(_) => records.iter().filter_map(stored_at).collect(),
+            None => Vec::new(),
+        };
         if let Some(position) = position {
             is_committed = records.is_empty() && line.is_settled();
             if !is_committed {
@@ -124,6 +128,7 @@ impl SharedVhost {
         }
         match position {
             Some(position) if error.is_some() => {
+                vhost.withdraw(&stored);
                 vhost.handle_not_committed(now, position, outbox);
             }
             Some(position) if is_committed => vhost.handle_committed(position, outbox),
@@ -169,5 +174,13 @@ impl SharedVhost {
             why: what,
         };
         unreadable.insert(queue, found);
+    }
+}
+
+/// The queue and place of a message that a record stores.
+fn stored_at(record: &Record) -> Option<(QueueId, i64)> {
+    match record {
+        Record::Enqueued { queue, place, .. } => Some((*queue, *place)),
+        _ => None,
     }
 }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crosstie_front::timer::Timer;
 use crosstie_queues::{ConnectionKey, Position, QueueId, Record, StreamChange, Time, Vhost};
+use crosstie_store::NotCommitted;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::runtime::Handle;
 
@@ -66,7 +67,7 @@ impl Keeper {
     }
 }
 
-/// The vhost's time: wall clock time at the start, then monotonic.
+/// The vhost's time: wall clock time at the start, or the store's if that is later, then monotonic.
 #[derive(Clone, Copy)]
 pub struct Clock {
     start: Instant,
@@ -76,7 +77,11 @@ pub struct Clock {
 impl Clock {
     pub fn begin() -> Self {
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        let start_ms = since.map_or(0, |since| since.as_millis() as u64);
+        Self::begin_at(since.map_or(0, |since| since.as_millis() as u64))
+    }
+
+    /// The present is that many milliseconds after 1970.
+    pub fn begin_at(start_ms: u64) -> Self {
         Self {
             start: Instant::now(),
             start_ms,
@@ -222,15 +227,22 @@ impl SharedVhost {
     }
 
     /// Handles the store's report that everything up to `position` is written, or could not be written.
-    pub(crate) fn handle_commit(self: &Arc<Self>, position: Position, is_committed: bool) {
-        if is_committed {
+    pub(crate) fn handle_commit(
+        self: &Arc<Self>,
+        position: Position,
+        result: Result<(), NotCommitted<'_>>,
+    ) {
+        if result.is_ok() {
             self.streams.note_committed(position);
         }
         let mut turn = self.turn(Instant::now());
         let (vhost, now, outbox) = turn.enter();
-        match is_committed {
-            true => vhost.handle_committed(position, outbox),
-            false => vhost.handle_not_committed(now, position, outbox),
+        match result {
+            Ok(()) => vhost.handle_committed(position, outbox),
+            Err(NotCommitted { messages, .. }) => {
+                vhost.withdraw(&messages);
+                vhost.handle_not_committed(now, position, outbox);
+            }
         }
         turn.finish();
     }

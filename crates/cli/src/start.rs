@@ -53,6 +53,10 @@ pub(crate) struct StartArguments {
     /// Time that one thread polls its sockets after each input before it sleeps: lower latency for a busy core.
     #[arg(long, value_name = "MICROSECONDS", num_args = 0..=1, default_missing_value = "50")]
     busy_poll: Option<u64>,
+    /// Start without stored messages that are damaged or missing. Otherwise a missing one keeps the node from starting, and
+    /// a damaged one stops its queue.
+    #[arg(long)]
+    accept_loss: bool,
     /// Minimum level of log lines on standard error. If that accepts no more lines, the node drops them and logs their
     /// number.
     #[arg(long, value_enum, default_value = "info")]
@@ -148,10 +152,9 @@ fn run_node(
     let options = Options {
         directory: directory.to_owned(),
         private: home.as_ref().map(|home| home.private.path().to_owned()),
-        management: home.is_none().then(|| {
-            let socket = arguments.socket.as_deref();
-            management_socket(&directory.join(socket.unwrap_or_else(|| Path::new(SOCKET))))
-        }),
+        management: home
+            .is_none()
+            .then(|| embedded_socket(arguments, directory)),
         moving_transports: match home.is_some() {
             true => Vec::new(),
             false => moving(arguments),
@@ -161,6 +164,7 @@ fn run_node(
         key: home.as_ref().map(|home| home.key.clone()),
         loglevel: arguments.loglevel.name(),
         busy_poll: Duration::from_micros(arguments.busy_poll.unwrap_or(50)),
+        accepts_loss: arguments.accept_loss,
         shutdown_after,
     };
     let outcome = runtime.block_on(async {
@@ -182,6 +186,12 @@ fn run_node(
         Outcome::Orderly => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,
     })
+}
+
+/// The management realm's socket of the embedded default.
+fn embedded_socket(arguments: &StartArguments, directory: &Path) -> PathBuf {
+    let socket = arguments.socket.as_deref();
+    management_socket(&directory.join(socket.unwrap_or_else(|| Path::new(SOCKET))))
 }
 
 /// Handles SIGHUP: the node goes on, and its log in a new file if the old one was moved away.

@@ -40,6 +40,8 @@ pub struct Options {
     pub loglevel: &'static str,
     /// Time for which the first thread of a router polls before it sleeps, if configured.
     pub busy_poll: Duration,
+    /// A store that lacks confirmed data is opened without them.
+    pub accepts_loss: bool,
     /// The time after which the node ends by itself.
     pub shutdown_after: Option<Duration>,
 }
@@ -101,6 +103,7 @@ impl Node {
                 is_private: false,
                 directory: options.directory,
                 busy_poll: options.busy_poll,
+                accepts_loss: options.accepts_loss,
                 overview: Arc::default(),
                 audit,
                 key: options.key.as_ref().map(NodeKey::signing_key),

@@ -34,6 +34,8 @@ pub struct RouterOptions {
     pub directory: PathBuf,
     /// Time for which the first thread polls before it sleeps, if configured.
     pub busy_poll: Duration,
+    /// A store that lacks confirmed data is opened without them.
+    pub accepts_loss: bool,
     /// The router's node, for the pages.
     pub overview: Arc<Overview>,
     /// The audit log.
@@ -148,6 +150,7 @@ impl Router {
             worker: self.id().to_owned(),
             bounds: Arc::clone(&self.state.bounds),
             watch: Arc::clone(&self.state.watch),
+            accepts_loss: self.options.accepts_loss,
         }
     }
 

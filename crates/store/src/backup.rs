@@ -1,115 +1,229 @@
-//! A copy of a store in use, made between its commits.
+//! A copy of a store in use, made beside its commits.
 //!
-//! SQLite's online backup copies pages over the connection that commits, so that later commits are included: the copy
-//! shows the store at the time of its last page. It is made under a temporary name, and renamed once it is complete and
-//! synced.
+//! A snapshot is taken between two commits, and then read by a thread of its own; segments that are freed meanwhile
+//! keep their files until the copy is complete. It is made under a temporary name.
 
+use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::sync::Arc;
 
-use rusqlite::Connection;
-use rusqlite::backup::{Backup as Copying, StepResult};
+use crosstie_queues::Record;
 
+use crate::archive::Archive;
 use crate::error::{StoreError, StoreErrorKind};
-use crate::file::{StoreFile, beside, folder, open_plain};
-use crate::form::MESSAGES;
+use crate::file::beside;
+use crate::opening::recover_at;
+use crate::place::{self, Found, Lock, sync_folder};
+use crate::segments::contents::{Item, Snapshot};
+use crate::segments::disk::{Disk, RealDisk};
+use crate::segments::entity::Entity;
+use crate::segments::keeper::Pin;
+use crate::segments::record::{QueueKey, RESTED};
+use crate::store::lock;
+use crate::{Batch, Store};
 
-/// The size of a finished backup.
+/// A finished backup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Backup {
     pub path: PathBuf,
     pub bytes: u64,
+    /// Messages that are not in it, since they are not as they were written.
+    pub damaged: u64,
 }
 
-/// Pages of 4 KiB that are copied at least before the next commit: a millisecond or two.
-const SLICE_PAGES: i32 = 256;
+/// A copy that is to be made.
+pub(crate) struct Job {
+    disk: Arc<dyn Disk>,
+    snapshot: Snapshot,
+    store: u64,
+    /// The sequence after the last record.
+    end_sequence: u64,
+    time_ms: u64,
+    /// Entities that only the copy has.
+    added: Vec<Entity>,
+    /// Keeps the files.
+    _held: Held,
+}
+
+enum Held {
+    Nothing,
+    Segments { _pin: Pin },
+    Directory { _lock: Lock },
+}
 
 /// Copies a store that is not open, to a file that must not exist.
 pub fn back_up(store: &Path, path: &Path) -> Result<Backup, StoreError> {
-    let file = StoreFile::open(store, &MESSAGES)?;
-    let Some(file) = file else {
-        let error = io::Error::from(io::ErrorKind::NotFound);
-        return Err(StoreError::io(store, "looking for it", error));
-    };
-    copy(Some(&file.connection), path, &mut || Ok(()), |_, _| Ok(()))
-}
-
-/// Copies the open database of a connection; without a connection the copy is an empty store. `between` is called after
-/// each slice, and its error stops the copying; `last` is applied to the copy.
-pub(crate) fn copy(
-    source: Option<&Connection>,
-    path: &Path,
-    between: &mut dyn FnMut() -> Result<(), StoreError>,
-    last: impl FnOnce(&Connection, &Path) -> Result<(), StoreError>,
-) -> Result<Backup, StoreError> {
-    check_vacancy(path)?;
-    let Some(source) = source else {
-        StoreFile::create(path, &MESSAGES)?;
-        return made(path);
-    };
-    let draft = beside(path, ".partial");
-    OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        // Only the owner may read messages.
-        .mode(0o600)
-        .open(&draft)
-        .map_err(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => StoreError::new(&draft, StoreErrorKind::Partial),
-            _ => StoreError::io(&draft, "making it", error),
-        })?;
-    let copied = copy_pages(source, &draft, between, last).and_then(|()| name(&draft, path));
-    // Complete or not, the draft is not needed any more.
-    let _ = fs::remove_file(&draft);
-    copied?;
-    sync_folder(path)?;
-    made(path)
-}
-
-fn copy_pages(
-    source: &Connection,
-    draft: &Path,
-    between: &mut dyn FnMut() -> Result<(), StoreError>,
-    last: impl FnOnce(&Connection, &Path) -> Result<(), StoreError>,
-) -> Result<(), StoreError> {
-    let failed = |error| StoreError::sqlite(draft, "writing it", error);
-    let open = || {
-        let target = open_plain(draft)?;
-        // One that is not whole is thrown away; a whole one is synced at the end.
-        target.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
-        target.pragma_update(None, "journal_mode", "OFF")?;
-        target.pragma_update(None, "synchronous", "OFF")?;
-        Ok(target)
-    };
-    let mut target = open().map_err(failed)?;
-    {
-        let copying = Copying::new(source, &mut target).map_err(failed)?;
-        // Of the source, when it was last looked at; nothing is known of it before the first step.
-        let mut pages = 0;
-        loop {
-            // Twice as many as have come meanwhile, or it would never end.
-            let count = copying.progress().pagecount;
-            let grown = if pages == 0 { 0 } else { count - pages };
-            let slice = SLICE_PAGES.max(grown.saturating_mul(2));
-            pages = count;
-            match copying.step(slice).map_err(failed)? {
-                StepResult::Done => break,
-                StepResult::More => {}
-                // The source's lock is this connection's; that of a file with another process's
-                // hand in it comes back.
-                _ => std::thread::sleep(Duration::from_millis(1)),
-            }
-            between()?;
+    let store = std::path::absolute(store).map_err(|e| StoreError::io(store, "finding it", e))?;
+    match place::find(&store)? {
+        Found::Segments => {}
+        Found::Nothing | Found::Empty => {
+            let error = io::Error::from(io::ErrorKind::NotFound);
+            return Err(StoreError::io(&store, "looking for it", error));
+        }
+        Found::Earlier | Found::Backup => {
+            let what = "it is no store of this version: start the node once".to_owned();
+            return Err(StoreError::new(&store, StoreErrorKind::Foreign { what }));
         }
     }
-    last(&target, draft)?;
-    target.close().map_err(|(_, error)| failed(error))?;
-    File::open(draft)
-        .and_then(|file| file.sync_all())
-        .map_err(|error| StoreError::io(draft, "syncing it", error))
+    Job::of_closed(&store)?.run(path, &mut || false)
+}
+
+impl Job {
+    /// A copy of what a store has now, with the records of `last`.
+    pub(crate) fn of(store: &mut Store, last: &Batch) -> Result<Self, StoreError> {
+        store.open_log()?;
+        let Some(log) = store.log() else {
+            return Ok(Self {
+                disk: Arc::new(RealDisk::new(store.path())),
+                snapshot: Snapshot { parts: Vec::new() },
+                store: 0,
+                end_sequence: 1,
+                time_ms: store.now_ms(),
+                added: Vec::new(),
+                _held: Held::Nothing,
+            });
+        };
+        let mut job = Self {
+            disk: Arc::clone(log.disk()),
+            _held: Held::Segments {
+                _pin: log.keeper().pin(),
+            },
+            snapshot: Snapshot::take(&lock(log.state()), |_| true),
+            store: log.store(),
+            end_sequence: log.next_sequence(),
+            time_ms: store.now_ms(),
+            added: Vec::new(),
+        };
+        job.add(store, last);
+        Ok(job)
+    }
+
+    fn of_closed(path: &Path) -> Result<Self, StoreError> {
+        let held = Lock::take(path)?;
+        let recovered = recover_at(path)?;
+        if !recovered.loss.is_empty() {
+            let what = "a start says what is missing".to_owned();
+            return Err(StoreError::new(path, StoreErrorKind::Damaged { what }));
+        }
+        Ok(Self {
+            disk: Arc::new(RealDisk::new(path)),
+            snapshot: Snapshot::take(&recovered.state, |_| true),
+            store: recovered.manifest.store,
+            end_sequence: recovered.next_sequence,
+            time_ms: recovered.confirmed.time_ms,
+            added: Vec::new(),
+            _held: Held::Directory { _lock: held },
+        })
+    }
+
+    /// Adds deliveries, and places from which on messages were never delivered.
+    fn add(&mut self, store: &Store, last: &Batch) {
+        let mut deliveries = HashMap::new();
+        for (name, record) in last.records() {
+            let Some(vhost) = store.vhost_number(name) else {
+                continue;
+            };
+            match record {
+                Record::Delivered {
+                    queue,
+                    place,
+                    deliveries: count,
+                } => {
+                    let queue = QueueKey {
+                        vhost,
+                        queue: queue.0,
+                    };
+                    deliveries.insert((queue, *place), *count);
+                }
+                Record::Rested { .. } => {
+                    let record = record.clone();
+                    self.added.push(Entity::Declared { vhost, record });
+                }
+                _ => {}
+            }
+        }
+        for part in &mut self.snapshot.parts {
+            for ((queue, place), count) in &deliveries {
+                part.note_deliveries(*queue, *place, *count);
+            }
+        }
+    }
+
+    /// Makes the copy, unless `is_over` says that the node stops.
+    pub(crate) fn run(
+        self,
+        path: &Path,
+        is_over: &mut dyn FnMut() -> bool,
+    ) -> Result<Backup, StoreError> {
+        check_vacancy(path)?;
+        let draft = beside(path, ".partial");
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            // Only the owner may read messages.
+            .mode(0o600)
+            .open(&draft)
+            .map_err(|error| match error.kind() {
+                io::ErrorKind::AlreadyExists => StoreError::new(&draft, StoreErrorKind::Partial),
+                _ => StoreError::io(&draft, "making it", error),
+            })?;
+        let copied = self.copy(&file, &draft, path, is_over);
+        let named = copied.and_then(|copied| name(&draft, path).map(|()| copied));
+        // Complete or not, the draft is not needed any more.
+        let _ = fs::remove_file(&draft);
+        let (bytes, damaged) = named?;
+        sync_folder(path)?;
+        Ok(Backup {
+            path: path.to_owned(),
+            bytes,
+            damaged,
+        })
+    }
+
+    fn copy(
+        &self,
+        file: &File,
+        draft: &Path,
+        path: &Path,
+        is_over: &mut dyn FnMut() -> bool,
+    ) -> Result<(u64, u64), StoreError> {
+        let fault = |error| StoreError::io(draft, "writing it", error);
+        let mut archive = Archive::begin(file);
+        let mut damaged = 0;
+        let mut failed = None;
+        for part in &self.snapshot.parts {
+            let visited = part.visit(&*self.disk, self.store, &mut |queue, place, item| {
+                damaged += u64::from(matches!(item, Item::Message(None)));
+                let added = archive.add(queue, place, &item);
+                let added = added.map_err(|error| {
+                    failed = Some(fault(error));
+                    io::Error::other("the copy cannot be written")
+                })?;
+                if added && is_over() {
+                    let why = "the node is being stopped";
+                    let error = StoreErrorKind::Abandoned { why };
+                    failed = Some(StoreError::new(path, error));
+                    return Err(io::Error::other(why));
+                }
+                Ok(())
+            });
+            if let Err(error) = visited {
+                return Err(failed.unwrap_or_else(|| StoreError::fault(path, error)));
+            }
+        }
+        for (at, entity) in self.added.iter().enumerate() {
+            // After all places of the store, so that none is used twice.
+            let place = (self.end_sequence + at as u64) as i64;
+            let item = Item::Entity(Some(entity.clone()));
+            archive.add(RESTED, place, &item).map_err(fault)?;
+        }
+        let end_sequence = self.end_sequence + self.added.len() as u64;
+        let bytes = archive.end(end_sequence, self.time_ms).map_err(fault)?;
+        Ok((bytes, damaged))
+    }
 }
 
 /// A link takes no other file's place, so that one made meanwhile is found.
@@ -120,30 +234,10 @@ fn name(draft: &Path, path: &Path) -> Result<(), StoreError> {
     })
 }
 
-/// Neither a file, nor a log that SQLite would take for the copy's.
 fn check_vacancy(path: &Path) -> Result<(), StoreError> {
-    for ending in ["", "-wal", "-journal"] {
-        let there = beside(path, ending);
-        match fs::symlink_metadata(&there) {
-            Ok(_) => return Err(StoreError::new(&there, StoreErrorKind::Exists)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(StoreError::io(&there, "looking for it", error)),
-        }
+    match fs::symlink_metadata(path) {
+        Ok(_) => Err(StoreError::new(path, StoreErrorKind::Exists)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(StoreError::io(path, "looking for it", error)),
     }
-    Ok(())
-}
-
-fn sync_folder(path: &Path) -> Result<(), StoreError> {
-    File::open(folder(path))
-        .and_then(|folder| folder.sync_all())
-        .map_err(|error| StoreError::io(path, "syncing its directory", error))
-}
-
-fn made(path: &Path) -> Result<Backup, StoreError> {
-    let metadata = fs::metadata(path);
-    let metadata = metadata.map_err(|error| StoreError::io(path, "looking at it", error))?;
-    Ok(Backup {
-        path: path.to_owned(),
-        bytes: metadata.len(),
-    })
 }

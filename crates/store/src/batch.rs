@@ -3,7 +3,7 @@
 use std::mem;
 use std::sync::Arc;
 
-use crosstie_queues::{Position, Record, find_lasting};
+use crosstie_queues::{Position, QueueId, Record, find_lasting};
 
 /// Records in the order in which they happened, and how far they bring each vhost's journal.
 #[derive(Debug, Default)]
@@ -100,6 +100,15 @@ impl Batch {
     pub fn records(&self) -> impl DoubleEndedIterator<Item = (&Arc<str>, &Record)> {
         let parts = self.parts.iter();
         parts.flat_map(|part| part.records.iter().map(|record| (&part.vhost, record)))
+    }
+
+    /// The queues and places of a vhost's messages.
+    pub(crate) fn messages(&self, vhost: &str) -> impl Iterator<Item = (QueueId, i64)> {
+        let records = self.records().filter(move |(of, _)| ***of == *vhost);
+        records.filter_map(|(_, record)| match record {
+            Record::Enqueued { queue, place, .. } => Some((*queue, *place)),
+            _ => None,
+        })
     }
 
     /// Records that take messages away and can be written without the rest, also before it, and then again

@@ -57,11 +57,15 @@ impl Claim {
 
 fn try_to_make(path: &Path) -> Result<(), StoreError> {
     let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
-    let made = match rustix::fs::open(folder(path), flags, Mode::RUSR | Mode::WUSR) {
+    // An empty directory is filled; the one above it may be closed.
+    let (folder, draft) = match path.is_dir() {
+        true => (path, path.join(".try")),
+        false => (folder(path), beside(path, ".try")),
+    };
+    let made = match rustix::fs::open(folder, flags, Mode::RUSR | Mode::WUSR) {
         Ok(_) => Ok(()),
         // File systems that know no files without a name.
         Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOENT) => {
-            let draft = beside(path, ".try");
             let made = OpenOptions::new().write(true).create_new(true).open(&draft);
             made.and_then(|_| fs::remove_file(&draft))
         }

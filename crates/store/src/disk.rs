@@ -34,7 +34,7 @@ impl Disk {
     /// again at the latest.
     pub(crate) fn look(
         &mut self,
-        store: &mut Store,
+        store: &Store,
         free_bytes_min: u64,
         on_disk_low: &OnDiskLow,
     ) -> Option<Instant> {

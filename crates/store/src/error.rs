@@ -18,6 +18,10 @@ pub enum StoreErrorKind {
     Foreign { what: String },
     /// It is a store that cannot be read as it is.
     Damaged { what: String },
+    /// Confirmed data is missing.
+    Loss { what: String },
+    /// Messages of a queue are not as they were written.
+    Messages { messages: usize },
     /// Another process, or another router of this one, has it.
     InUse,
     /// It has the events of another realm.
@@ -93,8 +97,18 @@ impl fmt::Display for StoreError {
             ),
             StoreErrorKind::Damaged { what } => write!(
                 f,
-                "{path} is damaged ({what}); it is left as it is: put a backup in its place, or \
-                 move it and {path}-wal away to begin without messages"
+                "{path} is damaged ({what}); it is left as it is: put a backup in its place \
+                 (`crosstie restore`), or move it away to begin without messages"
+            ),
+            StoreErrorKind::Loss { what } => write!(
+                f,
+                "{path} is damaged, and confirmed data is missing: {what}; it is left as it is: put a backup in \
+                 its place (`crosstie restore`), or continue without that data (`--accept-loss`)"
+            ),
+            StoreErrorKind::Messages { messages } => write!(
+                f,
+                "{path}: {messages} of them damaged; purge or delete the queue, or start with `--accept-loss` to \
+                 continue without the damaged ones"
             ),
             StoreErrorKind::InUse => write!(
                 f,

@@ -10,38 +10,51 @@
 //!      └▶ on_committed(vhost, position, Ok | Err)     from the committer's thread
 //! ```
 //!
-//! One SQLite file with a write-ahead log, synced at each commit. A [`Committer`] writes the records submitted during
-//! the last transaction as the next one, so that one sync serves all waiting clients. The file is created with the
-//! first record.
+//! A store is a directory of [segments](segments), synced at each commit. A [`Committer`] writes the records submitted
+//! during the last commit as the next one, so that one sync serves all waiting clients. The directory is created with
+//! the first record.
 //!
-//! A [`Backup`] is made on the same thread, between commits.
+//! A [`Backup`] is one file, made by a thread of its own. Pages of deep queues are read between commits.
 //!
 //! Never: which client waits for what.
 
+mod archive;
 mod backup;
 mod batch;
+mod build;
 mod claim;
 mod committer;
-mod content;
+mod committing;
+mod damage;
 mod disk;
+mod earlier;
 mod error;
 mod events;
 mod file;
 mod form;
+mod gather;
+mod inspect;
+mod items;
+mod names;
+mod opening;
+mod orders;
 mod page;
-mod read;
+mod place;
 mod replace;
 mod room;
-mod rows;
+mod segments;
 mod store;
 mod write;
 
 pub use backup::{Backup, back_up};
 pub use batch::Batch;
-pub use committer::{Committer, CommitterConfig};
+pub use committer::Committer;
+pub use committing::{CommitterConfig, NotCommitted};
+pub use damage::Damaged;
 pub use disk::DiskLow;
 pub use error::{StoreError, StoreErrorKind};
 pub use events::{EventKeeper, EventOwner, EventStore, EventStoreConfig};
+pub use inspect::{Checked, Salvaged, check, contents, restore, salvage};
 pub use replace::{Replaced, records, replace};
 pub use room::Room;
 pub use store::{Restored, Store, StoreConfig};

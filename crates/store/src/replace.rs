@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crosstie_queues::{Position, Record};
 
 use crate::error::StoreError;
-use crate::{Batch, Store, StoreConfig};
+use crate::{Batch, Store, StoreConfig, contents};
 
 /// The sizes of the vhost in the store, after and before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub fn replace(store: &Path, vhost: &str, from: &Path) -> Result<Replaced, Store
     let of_vhost = records(from, vhost)?;
     let mut replaced = Replaced::default();
     count(&of_vhost, &mut replaced.queues, &mut replaced.messages);
-    let (mut store, restored) = Store::open(config(store))?;
+    let (mut store, restored) = Store::open(StoreConfig::new(store))?;
     let restored = restored.into_iter();
     let before = restored.filter(|found| *found.vhost == *vhost);
     let before: Vec<_> = before.map(|found| found.record).collect();
@@ -48,20 +48,12 @@ pub fn records(path: &Path, vhost: &str) -> Result<Vec<Record>, StoreError> {
     if !path.exists() {
         return Err(missing("looking for it"));
     }
-    let (_, restored) = Store::open(config(path))?;
-    let found = restored.into_iter();
+    let found = contents(path)?.into_iter();
     let found = found.filter(|found| *found.vhost == *vhost);
     let records: Vec<_> = found.map(|found| found.record).collect();
     match records.is_empty() {
         true => Err(missing("looking for the vhost in it")),
         false => Ok(records),
-    }
-}
-
-fn config(path: &Path) -> StoreConfig {
-    StoreConfig {
-        path: path.to_owned(),
-        bytes_max: None,
     }
 }
 

@@ -1,27 +1,42 @@
-//! The store: one file, records in and out.
+//! The store: a directory of segments, records in and out.
 
-use std::collections::HashMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
 
 use crosstie_queues::{Page, Record, Want};
-use rusqlite::Connection;
 
 use crate::claim::Claim;
-use crate::error::StoreError;
-use crate::file::StoreFile;
-use crate::form::{self, MESSAGES};
-use crate::room::{PAGE_BYTES, Reserve, ReserveState, Room, room};
-use crate::write::Writer;
-use crate::{Backup, Batch, backup, page, read, rows};
+use crate::error::{StoreError, StoreErrorKind};
+use crate::names::Names;
+use crate::page::{self, PageRead};
+use crate::place::Lock;
+use crate::room::{Room, room};
+use crate::segments::clean::Cleaning;
+use crate::segments::contents::Contents;
+use crate::segments::draft::Draft;
+use crate::segments::log::{Fault, Log, Purpose};
+use crate::segments::record::QueueKey;
+use crate::segments::recover::Recovered;
+use crate::segments::state::State;
+use crate::write::{self, Writer};
+use crate::{Batch, Damaged};
 
-/// Which file, and how large it may become.
+/// The directory of a store, and its bounds.
 #[derive(Clone, Debug)]
 pub struct StoreConfig {
     pub path: PathBuf,
-    /// The file's size, its write-ahead log apart; a commit beyond it fails as on a full disk.
+    /// The size of all segments; a commit beyond it fails as on a full disk.
     pub bytes_max: Option<u64>,
+    /// The size of a segment, unless the file system is small or one commit is larger. Two more are kept as zeros.
+    pub segment_bytes: u64,
+    /// Continue without confirmed data that is missing.
+    pub accepts_loss: bool,
 }
+
+/// Bytes of a segment by default.
+const SEGMENT_BYTES: u64 = 16 << 20;
 
 /// A record that a store has kept, for [`crosstie_queues::Vhost::restore`].
 #[derive(Clone, Debug, PartialEq)]
@@ -30,314 +45,350 @@ pub struct Restored {
     pub record: Record,
 }
 
-/// An open store. No other process can open the file meanwhile.
+/// An open store. No other process can open it meanwhile.
 pub struct Store {
-    config: StoreConfig,
-    /// None before the first record.
-    file: Option<StoreFile>,
-    /// The reservation of its name, if the file does not exist.
-    claim: Option<Claim>,
+    pub(crate) config: StoreConfig,
+    pub(crate) form: Form,
+    pub(crate) names: Names,
+    pub(crate) damage: Vec<Damaged>,
+    pub(crate) accepted: Vec<String>,
+    pub(crate) clock: Clock,
     /// Why there can be none.
-    obstacle: Option<StoreError>,
-    /// Beside the file.
-    reserve: Option<Reserve>,
-    vhosts: HashMap<Arc<str>, i64>,
+    pub(crate) obstacle: Option<StoreError>,
+    pub(crate) cleaning: Option<Cleaning>,
+    /// Time that a segment is half empty before it is copied.
+    pub(crate) patience: Duration,
 }
 
-/// Commits a batch, as [`Store::commit`] does.
-pub(crate) type Commit<'a> = dyn FnMut(&Batch) -> Result<(), StoreError> + 'a;
+pub(crate) enum Form {
+    /// There is no directory, or an empty one. Its name is reserved.
+    Absent(Option<Claim>),
+    /// It was read, and nothing is changed yet.
+    Read(Box<Recovered>, Repair, Lock),
+    Written(Box<Written>),
+}
 
-/// Maximum number of messages removed per commit while the disk is full: that takes little space.
-const DEPARTURES_MAX: usize = 500;
+/// A store that is written.
+pub(crate) struct Written {
+    pub(crate) log: Log,
+    pub(crate) contents: Contents,
+    /// Held until the store is closed.
+    pub(crate) _lock: Lock,
+}
 
-/// SQLite's own bound.
-const PAGES_MAX: u64 = 0xffff_fffe;
+/// The store's time: never before the time of its last commit.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    start: Instant,
+    start_ms: u64,
+}
+
+/// Steps of cleaning that one commit waits for on a full disk.
+const STEPS_MAX: usize = 64;
+
+/// Places that are removed because their data is missing, once that is accepted.
+pub(crate) type Repair = Vec<(QueueKey, Vec<i64>)>;
+
+impl StoreConfig {
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self {
+            path: path.into(),
+            bytes_max: None,
+            segment_bytes: SEGMENT_BYTES,
+            accepts_loss: false,
+        }
+    }
+}
 
 impl Store {
-    /// Opens the file, if it exists, and reads its contents: exchanges, queues, bindings, and then the messages of each
-    /// queue in their order.
-    pub fn open(config: StoreConfig) -> Result<(Self, Vec<Restored>), StoreError> {
-        Self::open_deep(config, usize::MAX)
+    /// Queues with data that cannot be read. Their messages before that are handed over page by page. With
+    /// [`StoreConfig::accepts_loss`] the damage is removed once the store is written.
+    pub fn damage(&self) -> &[Damaged] {
+        &self.damage
     }
 
-    /// The same, but of queues with more messages than `loaded_max` and without priorities it reads only the extent
-    /// ([`Record::Kept`]): their vhost requests them page by page.
-    pub fn open_deep(
-        mut config: StoreConfig,
-        loaded_max: usize,
-    ) -> Result<(Self, Vec<Restored>), StoreError> {
-        // SQLite knows names that are no file's, and the working directory may change.
-        config.path = std::path::absolute(&config.path)
-            .map_err(|error| StoreError::io(&config.path, "finding it", error))?;
-        let mut store = Self {
-            config,
-            file: None,
-            claim: None,
-            obstacle: None,
-            reserve: None,
-            vhosts: HashMap::new(),
-        };
-        let Some(file) = StoreFile::open(&store.config.path, &MESSAGES)? else {
-            match Claim::take(&store.config.path) {
-                Ok(claim) => store.claim = Some(claim),
-                Err(error) => store.obstacle = Some(error),
-            }
-            return Ok((store, Vec::new()));
-        };
-        let path = &store.config.path;
-        let restored = read::read(&file.connection, path, loaded_max)?;
-        store.take_file(file);
-        Ok((store, restored))
+    /// Confirmed data that is missing, a clause each, and without which the store continues.
+    pub fn accepted(&self) -> &[String] {
+        &self.accepted
     }
 
-    /// Reads the first messages of a page, about that many bytes.
-    pub(crate) fn read_page(
-        &self,
-        vhost: &str,
-        want: &Want,
-        bytes_max: usize,
-    ) -> Result<Page, StoreError> {
-        let Some(file) = &self.file else {
-            return Ok(Page {
-                messages: Vec::new(),
-                upto: want.to,
-            });
-        };
-        let connection = &file.connection;
-        let read = || {
-            let number = page::number(connection, vhost)?;
-            page::read(connection, number, want, bytes_max)
-        };
-        read().map_err(|error| rows::error(&self.config.path, error))
-    }
-
-    /// The vhosts run from now on: drops the table that a store has only of vhosts that have ended in
-    /// good order.
-    pub fn wake(&mut self) -> Result<(), StoreError> {
-        match self.try_wake() {
-            Err(error) if error.is_full() => {}
-            other => return other,
-        }
-        // The file is full: the reserve is used for this write, too.
-        let pages_max = self.pages_max();
-        if let (Some(file), Some(reserve)) = (&self.file, &mut self.reserve) {
-            reserve.give_up();
-            copy_log(&file.connection);
-            bound_pages(&file.connection, pages_max);
-        }
-        let woken = self.try_wake();
-        self.restore_reserve();
-        woken
-    }
-
-    fn try_wake(&self) -> Result<(), StoreError> {
-        let Some(file) = &self.file else {
-            return Ok(());
-        };
-        let connection = &file.connection;
-        let woken = page::forget_spilled(connection).and_then(|()| form::wake(connection));
-        woken.map_err(|error| StoreError::sqlite(&self.config.path, "writing it", error))
-    }
-
-    /// Writes a batch in one transaction; when this returns it is on the disk. Of a batch that
-    /// fails nothing is.
+    /// Writes a batch in one commit; when this returns it is on the disk. Of a batch that fails nothing is.
     pub fn commit(&mut self, batch: &Batch) -> Result<(), StoreError> {
+        self.commit_for(
+            batch,
+            if write::is_adding(batch) {
+                Purpose::Adding
+            } else {
+                Purpose::Freeing
+            },
+        )
+    }
+
+    fn commit_for(&mut self, batch: &Batch, purpose: Purpose) -> Result<(), StoreError> {
         if batch.is_empty() {
             return Ok(());
         }
-        if self.file.is_none() {
-            if self.claim.is_none() {
-                self.claim = Some(Claim::take(&self.config.path)?);
-                self.obstacle = None;
-            }
-            let file = StoreFile::create(&self.config.path, &MESSAGES)?;
-            self.take_file(file);
+        let is_new = |(vhost, _): (&Arc<str>, &Record)| self.names.find_vhost(vhost).is_none();
+        if !self.names.has_numbers() && batch.records().any(is_new) {
+            let error = std::io::Error::other("a store has at most 65,535 vhosts");
+            return Err(StoreError::io(&self.config.path, "writing it", error));
         }
-        let Some(file) = &self.file else {
-            return Ok(());
-        };
-        commit(&file.connection, &mut self.vhosts, batch, &self.config.path)
+        let bytes_max = write::bytes_max(batch);
+        self.commit_with(bytes_max, purpose, |draft, state, names| {
+            let mut writer = Writer::new(draft, state, names, batch);
+            let mut last: Option<(&Arc<str>, u16)> = None;
+            for (vhost, record) in batch.records() {
+                let number = match last {
+                    Some((name, number)) if Arc::ptr_eq(name, vhost) => number,
+                    _ => writer.vhost(vhost),
+                };
+                last = Some((vhost, number));
+                writer.write(number, record);
+            }
+        })
     }
 
-    /// The same. If there is no room, removals are written first, by means of the reserve: that makes room, in which
-    /// the rest is tried.
+    pub(crate) fn commit_with(
+        &mut self,
+        bytes_max: u64,
+        purpose: Purpose,
+        write: impl FnOnce(&mut Draft, &State, &mut Names),
+    ) -> Result<(), StoreError> {
+        self.written()?;
+        let Form::Written(written) = &mut self.form else {
+            return Ok(());
+        };
+        let log = &mut written.log;
+        let committed = (|| {
+            let mut draft = log.begin(bytes_max, purpose)?;
+            let state = Arc::clone(log.state());
+            write(&mut draft, &lock(&state), &mut self.names);
+            log.commit(draft, self.clock.now_ms())
+        })();
+        match committed {
+            Ok(()) => self.names.keep(),
+            Err(_) => self.names.undo(),
+        }
+        committed.map_err(|fault| StoreError::fault(&self.config.path, fault))
+    }
+
+    /// Whether a batch of that many bytes could be written.
+    pub(crate) fn reserve(&mut self, bytes: u64) -> Result<(), StoreError> {
+        self.written()?;
+        let Form::Written(written) = &mut self.form else {
+            return Ok(());
+        };
+        let reserved = written.log.reserve(bytes);
+        reserved.map_err(|fault| StoreError::fault(&self.config.path, fault))
+    }
+
+    /// The same. If there is no room, removals are written first, in space that is reserved for them: that makes room,
+    /// in which the rest is tried.
     pub(crate) fn commit_or_make_room(&mut self, batch: &Batch) -> Result<(), StoreError> {
         let failed = match self.commit(batch) {
             Err(error) if error.is_full() => error,
             other => return other,
         };
-        let (Some(file), Some(reserve)) = (&self.file, &mut self.reserve) else {
-            return Err(failed);
-        };
+        let has_cleaned = self.clean_at_once();
         if batch.departures().next().is_none() {
-            // The reserve is not for more messages. The log may have room when it is copied.
-            copy_log(&file.connection);
-            return self.commit(batch);
+            return match has_cleaned {
+                true => self.commit(batch),
+                false => Err(failed),
+            };
         }
-        reserve.give_up();
-        copy_log(&file.connection);
-        bound_pages(&file.connection, self.pages_max());
-        let written = write_departures(&file.connection, batch);
-        copy_log(&file.connection);
-        self.restore_reserve();
-        written.map_err(|error| StoreError::sqlite(&self.config.path, "writing it", error))?;
+        let mut departures = Batch::default();
+        for (vhost, record) in batch.departures() {
+            let record = match record {
+                // Its bindings are removed with the rest.
+                Record::QueueDeleted { id } => Record::Purged { queue: *id },
+                other => other.clone(),
+            };
+            departures.push(vhost, vec![record], Default::default());
+        }
+        self.commit_for(&departures, Purpose::Freeing)?;
         self.commit(batch)
+    }
+
+    /// Copies half-empty segments without patience, as far as that may take a moment; returns whether there were any.
+    fn clean_at_once(&mut self) -> bool {
+        let patience = std::mem::replace(&mut self.patience, Duration::ZERO);
+        let now = Instant::now();
+        let mut steps = 0;
+        while steps < STEPS_MAX && self.tidy(now).is_some_and(|due| due <= now) {
+            steps += 1;
+        }
+        self.patience = patience;
+        steps > 0
+    }
+
+    /// Does a piece of the work that gives space back, between commits: about a millisecond. Returns when there is
+    /// more: at once, later, or not before the next commit.
+    pub(crate) fn tidy(&mut self, now: Instant) -> Option<Instant> {
+        let Form::Written(written) = &mut self.form else {
+            return None;
+        };
+        let log = &mut written.log;
+        if self.cleaning.is_none() {
+            self.cleaning = match Cleaning::choose(log, now, self.patience) {
+                Ok(cleaning) => cleaning,
+                Err(due) => return due,
+            };
+        }
+        let cleaning = self.cleaning.as_mut()?;
+        match cleaning.step(log, self.clock.now_ms()) {
+            Ok(false) => Some(now),
+            Ok(true) | Err(_) => {
+                // After a failure the segment is half empty for long enough again later.
+                let number = cleaning.number();
+                self.cleaning = None;
+                if let Some(segment) = lock(log.state()).segments.get_mut(&number) {
+                    segment.low_since = None;
+                }
+                Some(now)
+            }
+        }
     }
 
     /// The space on the file system, if it is reported.
     pub fn room(&self) -> Option<Room> {
-        let connection = self.file.as_ref().map(|file| &file.connection);
-        room(&self.config.path, connection)
+        match &self.form {
+            Form::Absent(_) => room(crate::file::folder(&self.config.path)),
+            Form::Read(..) | Form::Written(_) => room(&self.config.path),
+        }
     }
 
-    /// Creates the reserve again, if it was given up; returns whether it is still missing. Without it the file keeps to
-    /// its present pages, even if there is some room: that is for deleting.
-    pub(crate) fn restore_reserve(&mut self) -> bool {
-        let pages_max = self.pages_max();
-        let (Some(file), Some(reserve)) = (&self.file, &mut self.reserve) else {
-            return false;
-        };
-        reserve.make();
-        let is_missing = reserve.state() == ReserveState::Missing;
-        // It is never less than the present size.
-        bound_pages(&file.connection, if is_missing { 1 } else { pages_max });
-        is_missing
+    /// Has the reserve made again, if it was given up; returns whether it is missing. Without it only removals are
+    /// written: that is what it is for.
+    pub(crate) fn restore_reserve(&self) -> bool {
+        match &self.form {
+            Form::Written(written) => !written.log.keeper().has_reserve(),
+            Form::Absent(_) | Form::Read(..) => false,
+        }
     }
 
-    fn pages_max(&self) -> u64 {
-        let bytes_max = self.config.bytes_max.unwrap_or(u64::MAX);
-        // Zero would be no bound.
-        (bytes_max / PAGE_BYTES).clamp(1, PAGES_MAX)
+    /// The time in milliseconds since 1970, which never goes back: not before that of the last commit, even if the
+    /// machine's clock does.
+    pub fn now_ms(&self) -> u64 {
+        self.clock.now_ms()
     }
 
-    /// Copies the store to a file that must not exist. `between` is called after each slice, with a function that
-    /// commits a batch; its error stops the copying. Only the copy has the records of `last`.
-    pub(crate) fn back_up(
+    /// Reads the first messages of a page, about that many bytes. A message that cannot be read ends the page before it.
+    pub(crate) fn read_page(
         &mut self,
-        path: &Path,
-        between: &mut dyn FnMut(&mut Commit<'_>) -> Result<(), StoreError>,
-        last: impl FnOnce() -> Batch,
-    ) -> Result<Backup, StoreError> {
-        let source = self.file.as_ref().map(|file| &file.connection);
-        let (vhosts, own) = (&mut self.vhosts, &self.config.path);
-        let mut between = || match source {
-            Some(source) => between(&mut |batch| commit(source, vhosts, batch, own)),
-            None => Ok(()),
+        vhost: &str,
+        want: &Want,
+        bytes_max: usize,
+    ) -> Result<Page, StoreError> {
+        let fault = |fault| StoreError::fault(&self.config.path, fault);
+        let number = self.names.find_vhost(vhost);
+        let (Form::Written(written), Some(number)) = (&self.form, number) else {
+            return Ok(Page {
+                messages: Vec::new(),
+                upto: want.to,
+            });
         };
-        backup::copy(source, path, &mut between, |copy, path| {
-            commit(copy, &mut HashMap::new(), &last(), path)
-        })
+        let read = page::read(&written.contents, number, want, bytes_max);
+        let PageRead { mut page, damaged } = read.map_err(fault)?;
+        let Some((_, first)) = damaged.first() else {
+            return Ok(page);
+        };
+        if self.config.accepts_loss {
+            let bytes_max = 128 * damaged.len() as u64;
+            self.commit_with(bytes_max, Purpose::Freeing, |draft, state, _| {
+                for (queue, place) in &damaged {
+                    draft.remove(state, *queue, *place);
+                }
+            })?;
+            return Ok(page);
+        }
+        page.upto = first - 1;
+        page.messages.retain(|paged| paged.place < *first);
+        if page.messages.is_empty() {
+            let messages = damaged.len();
+            let kind = StoreErrorKind::Messages { messages };
+            return Err(StoreError::new(&self.config.path, kind));
+        }
+        Ok(page)
     }
 
-    /// Why the missing file could not be created when that was tried: records might not be stored.
+    /// The number of a vhost, if it has records.
+    pub(crate) fn vhost_number(&self, name: &str) -> Option<u16> {
+        self.names.find_vhost(name)
+    }
+
+    /// Why the missing directory could not be made when that was tried: records might not be stored.
     pub fn obstacle(&self) -> Option<&StoreError> {
         self.obstacle.as_ref()
     }
 
-    fn take_file(&mut self, file: StoreFile) {
-        self.reserve = Some(Reserve::of(&self.config.path));
-        self.file = Some(file);
-        self.restore_reserve();
-    }
-}
-
-fn commit(
-    connection: &Connection,
-    vhosts: &mut HashMap<Arc<str>, i64>,
-    batch: &Batch,
-    path: &Path,
-) -> Result<(), StoreError> {
-    if batch.is_empty() {
-        return Ok(());
-    }
-    let numbered = write(connection, vhosts, batch)
-        .map_err(|error| StoreError::sqlite(path, "writing it", error))?;
-    vhosts.extend(numbered);
-    Ok(())
-}
-
-/// The numbers of vhosts that had none.
-fn write(
-    connection: &Connection,
-    vhosts: &HashMap<Arc<str>, i64>,
-    batch: &Batch,
-) -> rusqlite::Result<Vec<(Arc<str>, i64)>> {
-    // Shared, since a backup may be reading it. There is no other transaction: this is the only place.
-    let transaction = connection.unchecked_transaction()?;
-    let mut numbered: Vec<(Arc<str>, i64)> = Vec::new();
-    let mut writer = Writer::new(&transaction, batch)?;
-    let mut last: Option<(&Arc<str>, i64)> = None;
-    for (vhost, record) in batch.records() {
-        let number = match last {
-            Some((name, number)) if Arc::ptr_eq(name, vhost) => number,
-            _ => match vhosts.get(vhost) {
-                Some(number) => *number,
-                None => {
-                    let number = writer.number_vhost(vhost)?;
-                    numbered.push((Arc::clone(vhost), number));
-                    number
-                }
-            },
-        };
-        last = Some((vhost, number));
-        writer.write(number, record)?;
-    }
-    drop(writer);
-    transaction.commit()?;
-    Ok(numbered)
-}
-
-fn bound_pages(connection: &Connection, pages_max: u64) {
-    // It cannot fail, and if it did it would be as before.
-    let _ = connection.pragma_update(None, "max_page_count", pages_max as i64);
-}
-
-/// Copies the log into the file as far as there is room for it, and gives the log's own room back.
-fn copy_log(connection: &Connection) {
-    // Pages that could not be copied stay in the log, which is as safe.
-    let _ = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |_| Ok(()));
-}
-
-/// Takes messages away, in commits so small that they need little room. All of it will be written
-/// again with the rest of the batch, and then does nothing.
-fn write_departures(connection: &Connection, batch: &Batch) -> rusqlite::Result<()> {
-    let departures: Vec<_> = batch.departures().collect();
-    for departures in departures.chunks(DEPARTURES_MAX) {
-        try_twice(connection, |writer| {
-            for (vhost, record) in departures {
-                if let Record::Dequeued { .. } = record {
-                    writer.write(writer.number_vhost(vhost)?, record)?;
-                }
-            }
-            Ok(false)
-        })?;
-        for (vhost, record) in departures {
-            if let Record::Purged { queue } | Record::QueueDeleted { id: queue } = record {
-                let purge = |writer: &mut Writer<'_>| {
-                    writer.purge_some(writer.number_vhost(vhost)?, *queue, DEPARTURES_MAX as u32)
-                };
-                while try_twice(connection, purge)? {}
-            }
+    /// Opens the log for writing, if there is a store.
+    pub(crate) fn open_log(&mut self) -> Result<(), StoreError> {
+        match self.form {
+            Form::Absent(_) => Ok(()),
+            Form::Read(..) | Form::Written(_) => self.written(),
         }
     }
-    Ok(())
+
+    /// The log and what lives in it, for a backup; `None` if there is nothing.
+    pub(crate) fn log(&self) -> Option<&Log> {
+        match &self.form {
+            Form::Written(written) => Some(&written.log),
+            Form::Absent(_) | Form::Read(..) => None,
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.config.path
+    }
+
+    /// Sets the time that a segment is half empty before it is copied.
+    #[doc(hidden)]
+    pub fn set_patience(&mut self, patience: Duration) {
+        self.patience = patience;
+    }
 }
 
-/// Commits a small batch: if there is no room, tries again after a checkpoint.
-fn try_twice(
-    connection: &Connection,
-    write: impl Fn(&mut Writer<'_>) -> rusqlite::Result<bool>,
-) -> rusqlite::Result<bool> {
-    let commit = || {
-        let transaction = connection.unchecked_transaction()?;
-        let mut writer = Writer::new(&transaction, &Batch::default())?;
-        let has_more = write(&mut writer)?;
-        drop(writer);
-        transaction.commit()?;
-        Ok(has_more)
-    };
-    commit().or_else(|_: rusqlite::Error| {
-        copy_log(connection);
-        commit()
-    })
+impl Clock {
+    /// At least from that time on.
+    pub(crate) fn begin(from_ms: u64) -> Self {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let wall_ms = since.map_or(0, |since| since.as_millis() as u64);
+        Self {
+            start: Instant::now(),
+            start_ms: wall_ms.max(from_ms),
+        }
+    }
+
+    fn now_ms(&self) -> u64 {
+        self.start_ms + self.start.elapsed().as_millis() as u64
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        // The time of the end, for the clock of the next start.
+        let now_ms = self.clock.now_ms();
+        if let Form::Written(written) = &mut self.form {
+            written.log.note_time(now_ms);
+        }
+    }
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = &self.config.path;
+        f.debug_struct("Store")
+            .field("path", path)
+            .finish_non_exhaustive()
+    }
+}
+
+impl StoreError {
+    pub(crate) fn fault(path: &Path, fault: Fault) -> Self {
+        Self::io(path, fault.doing, fault.error)
+    }
+}
+
+pub(crate) fn lock(state: &std::sync::Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,377 +1,192 @@
-//! Records into rows.
+//! A batch as the records of one commit.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use crosstie_amqp::TableBuf;
-use crosstie_queues::{Destination, MessageContent, QueueId, Record, StoredMessage};
-use rusqlite::{CachedStatement, Connection, params};
+use crosstie_queues::{MessageContent, Record, StoredMessage};
 
-use crate::form::Part;
-use crate::{Batch, content};
+use crate::Batch;
+use crate::names::Names;
+use crate::segments::draft::Draft;
+use crate::segments::entity;
+use crate::segments::message::{self, SHARED_BYTES_MIN};
+use crate::segments::record::{ENTITIES, QueueKey, RESTED, record_bytes};
+use crate::segments::state::State;
 
-/// Contents of several queues' messages that are longer than this are written once.
-const SHARED_BYTES_MIN: usize = 1024;
-
-/// Writes a batch inside a transaction. Statements are looked up once per batch.
-pub(crate) struct Writer<'c> {
-    connection: &'c Connection,
-    enqueue: Option<CachedStatement<'c>>,
-    dequeue: Option<CachedStatement<'c>>,
-    /// Some messages share their content.
-    is_sharing: bool,
-    /// Whether the table of rested queues exists.
-    is_rested: bool,
-    /// How many messages of this batch share a long content, and its number once it has one; by its address, which is
+/// Writes records into a draft.
+pub(crate) struct Writer<'w> {
+    draft: &'w mut Draft,
+    state: &'w State,
+    names: &'w mut Names,
+    /// Number of messages of the commit that share a long content, and its offset once it has one; by its address, which is
     /// unique while the batch exists.
-    long_contents: HashMap<*const MessageContent, LongContent>,
-    bytes: Vec<u8>,
+    shared: HashMap<*const MessageContent, Shared>,
 }
 
 #[derive(Default)]
-struct LongContent {
+struct Shared {
     messages: usize,
-    number: Option<i64>,
+    offset: Option<u32>,
 }
 
-impl<'c> Writer<'c> {
-    pub(crate) fn new(connection: &'c Connection, batch: &Batch) -> rusqlite::Result<Self> {
-        let is_sharing = connection
-            .prepare_cached("SELECT EXISTS (SELECT 1 FROM shared_content_user)")?
-            .query_row((), |row| row.get(0))?;
-        let mut long_contents: HashMap<_, LongContent> = HashMap::new();
+/// At most the bytes that a batch takes, but for the bindings that go with a queue or an exchange.
+pub(crate) fn bytes_max(batch: &Batch) -> u64 {
+    let mut bytes = 0;
+    let mut shared = HashSet::new();
+    for (vhost, record) in batch.records() {
+        let payload = match record {
+            Record::Enqueued { message, .. } => {
+                let content = &message.content;
+                let is_long = content.body().len() >= SHARED_BYTES_MIN;
+                // It is written once.
+                match is_long && !shared.insert(Arc::as_ptr(content)) {
+                    true => 32,
+                    false => message::bytes_max(message),
+                }
+            }
+            Record::Dequeued { .. } => 64,
+            Record::Delivered { .. }
+            | Record::Purged { .. }
+            | Record::Cleared { .. }
+            | Record::Rested { .. } => 32,
+            Record::Kept(_) => 0,
+            Record::ExchangeDeclared { arguments, .. }
+            | Record::QueueDeclared { arguments, .. }
+            | Record::Bound { arguments, .. } => {
+                1024 + 2 * vhost.len() + arguments.as_table().bytes().len()
+            }
+            Record::ExchangeDeleted { .. }
+            | Record::QueueDeleted { .. }
+            | Record::Unbound { .. } => 256,
+        };
+        bytes += record_bytes(payload);
+    }
+    bytes
+}
+
+/// Whether a batch adds something, and so needs space that it does not give back.
+pub(crate) fn is_adding(batch: &Batch) -> bool {
+    let adds = |record: &Record| !record.is_departure() && !record.is_delivery();
+    batch.records().any(|(_, record)| adds(record))
+}
+
+impl<'w> Writer<'w> {
+    pub(crate) fn new(
+        draft: &'w mut Draft,
+        state: &'w State,
+        names: &'w mut Names,
+        batch: &Batch,
+    ) -> Self {
+        let mut shared: HashMap<_, Shared> = HashMap::new();
         for (_, record) in batch.records() {
             if let Record::Enqueued { message, .. } = record
-                && message.content.body().len() > SHARED_BYTES_MIN
+                && message.content.body().len() >= SHARED_BYTES_MIN
             {
                 let content = Arc::as_ptr(&message.content);
-                long_contents.entry(content).or_default().messages += 1;
+                shared.entry(content).or_default().messages += 1;
             }
         }
-        Ok(Self {
-            connection,
-            enqueue: None,
-            dequeue: None,
-            is_sharing,
-            is_rested: false,
-            long_contents,
-            bytes: Vec::new(),
-        })
+        shared.retain(|_, shared| shared.messages > 1);
+        Self {
+            draft,
+            state,
+            names,
+            shared,
+        }
     }
 
-    /// A vhost's number, which is assigned with its first record.
-    pub(crate) fn number_vhost(&self, name: &str) -> rusqlite::Result<i64> {
-        self.connection
-            .prepare_cached(
-                "INSERT INTO vhost (name) VALUES (?1)
-                 ON CONFLICT (name) DO UPDATE SET name = name RETURNING number",
-            )?
-            .query_row([name], |row| row.get(0))
+    /// The number of a vhost, which is assigned with its first record.
+    pub(crate) fn vhost(&mut self, name: &Arc<str>) -> u16 {
+        let place = self.draft.end_sequence() as i64;
+        match self.names.vhost(name, place) {
+            Ok(number) => number,
+            Err(number) => {
+                self.draft.store(ENTITIES, place, 0, |out| {
+                    entity::encode_vhost(number, name, out);
+                    0
+                });
+                number
+            }
+        }
     }
 
-    pub(crate) fn write(&mut self, vhost: i64, record: &Record) -> rusqlite::Result<()> {
+    pub(crate) fn write(&mut self, vhost: u16, record: &Record) {
+        let key = |queue: &crosstie_queues::QueueId| QueueKey {
+            vhost,
+            queue: queue.0,
+        };
         match record {
             Record::Enqueued {
                 queue,
                 place,
                 message,
-            } => self.enqueue(vhost, *queue, *place, message),
-            Record::Dequeued { queue, place } => self.dequeue(vhost, *queue, *place),
+            } => self.enqueue(key(queue), *place, message),
+            Record::Dequeued { queue, place } => {
+                self.draft.remove(self.state, key(queue), *place);
+            }
             Record::Delivered {
                 queue,
                 place,
                 deliveries,
-            } => self.count(vhost, *queue, *place, *deliveries),
-            Record::Purged { queue } => self.purge(vhost, *queue, (i64::MIN, i64::MAX)),
-            Record::Cleared { queue, from, to } => self.purge(vhost, *queue, (*from, *to)),
-            Record::Rested { queue, fresh_from } => self.rest(vhost, *queue, *fresh_from),
+            } => self
+                .draft
+                .deliver(self.state, key(queue), *place, *deliveries),
+            Record::Purged { queue } => self.draft.purge(key(queue)),
+            Record::Cleared { queue, from, to } => self.draft.clear(key(queue), (*from, *to)),
             // A vhost makes none.
-            Record::Kept(_) => Ok(()),
-            Record::ExchangeDeclared {
-                name,
-                kind,
-                auto_delete,
-                internal,
-                arguments,
-            } => self.execute(
-                "INSERT OR REPLACE INTO exchange VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-                params![vhost, name, kind, auto_delete, internal, bytes(arguments)],
-            ),
-            Record::ExchangeDeleted { name } => self.delete_exchange(vhost, name),
-            Record::QueueDeclared {
-                id,
-                name,
-                auto_delete,
-                arguments,
-            } => self.execute(
-                "INSERT OR REPLACE INTO queue VALUES (?1, ?2, ?3, ?4, ?5)",
-                params![vhost, id.0 as i64, name, auto_delete, bytes(arguments)],
-            ),
-            Record::QueueDeleted { id } => self.delete_queue(vhost, *id),
-            Record::Bound { .. } => self.bind(vhost, record),
-            Record::Unbound {
-                source,
-                destination,
-                routing_key,
-                arguments,
-            } => {
-                let (to_queue, name) = parts(destination);
-                let arguments = bytes(arguments);
-                self.execute(
-                    "DELETE FROM binding WHERE vhost = ?1 AND source = ?2 AND to_queue = ?3
-                     AND destination = ?4 AND routing_key = ?5 AND arguments = ?6",
-                    params![vhost, source, to_queue, name, routing_key, arguments],
-                )
+            Record::Kept(_) => {}
+            Record::ExchangeDeclared { .. } | Record::QueueDeclared { .. } => {
+                self.declare(ENTITIES, vhost, record);
+            }
+            Record::Bound { order, .. } => {
+                if *order != 0 || !self.names.has_binding(vhost, record) {
+                    self.declare(ENTITIES, vhost, record);
+                }
+            }
+            Record::Rested { .. } => self.declare(RESTED, vhost, record),
+            Record::ExchangeDeleted { name } => {
+                let places = self.names.delete_exchange(vhost, name);
+                self.remove_entities(places);
+            }
+            Record::QueueDeleted { id } => {
+                self.draft.purge(key(id));
+                let places = self.names.delete_queue(key(id));
+                self.remove_entities(places);
+            }
+            Record::Unbound { .. } => {
+                let place = self.names.unbind(vhost, record);
+                self.remove_entities(place);
             }
         }
     }
 
-    /// Adds a binding, with its place if it has one.
-    fn bind(&self, vhost: i64, record: &Record) -> rusqlite::Result<()> {
-        let Record::Bound {
-            source,
-            destination,
-            routing_key,
-            arguments,
-            order,
-        } = record
-        else {
-            return Ok(());
-        };
-        let (to_queue, name) = parts(destination);
-        let arguments = bytes(arguments);
-        self.execute(
-            "INSERT OR IGNORE INTO binding
-             (vhost, source, to_queue, destination, routing_key, arguments)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-            params![vhost, source, to_queue, name, routing_key, arguments],
-        )?;
-        if *order == 0 {
-            return Ok(());
+    fn declare(&mut self, queue: QueueKey, vhost: u16, record: &Record) {
+        let place = self.draft.end_sequence() as i64;
+        if let Some(former) = self.names.declare(vhost, record, place) {
+            self.draft.remove(self.state, queue, former);
         }
-        Part::Order.add(self.connection)?;
-        let place = *order as i64;
-        self.execute(
-            "UPDATE binding SET place = ?7
-             WHERE vhost = ?1 AND source = ?2 AND to_queue = ?3
-             AND destination = ?4 AND routing_key = ?5 AND arguments = ?6",
-            params![vhost, source, to_queue, name, routing_key, arguments, place],
-        )
+        self.draft.store(queue, place, 0, |out| {
+            entity::encode(vhost, record, out);
+            0
+        });
     }
 
-    fn enqueue(
-        &mut self,
-        vhost: i64,
-        queue: QueueId,
-        place: i64,
-        message: &StoredMessage,
-    ) -> rusqlite::Result<()> {
-        let shared = self.share(&message.content)?;
-        if shared.is_none() {
-            content::encode(&message.content, &mut self.bytes);
+    fn remove_entities(&mut self, places: impl IntoIterator<Item = i64>) {
+        for place in places {
+            self.draft.remove(self.state, ENTITIES, place);
         }
-        let connection = self.connection;
-        let statement = match &mut self.enqueue {
-            Some(statement) => statement,
-            empty => empty.insert(
-                connection.prepare_cached("INSERT INTO message VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?,
-            ),
-        };
-        let queue = queue.0 as i64;
-        let expires_at = message.expires_at.map(|time| time.0 as i64);
-        let deliveries = message.deliveries;
-        match shared {
-            Some(number) => {
-                statement.execute(params![vhost, queue, place, expires_at, deliveries, number])
-            }
-            None => statement.execute(params![
-                vhost, queue, place, expires_at, deliveries, self.bytes
-            ]),
+    }
+
+    fn enqueue(&mut self, queue: QueueKey, place: i64, message: &StoredMessage) {
+        let shared = self.shared.get_mut(&Arc::as_ptr(&message.content));
+        let shared_at = shared.as_ref().and_then(|shared| shared.offset);
+        let offset = self.draft.store(queue, place, 0, |out| {
+            message::encode(message, shared_at, out)
+        });
+        if let Some(shared) = shared
+            && shared.offset.is_none()
+        {
+            shared.offset = Some(offset);
         }
-        .map(drop)
     }
-
-    /// The number of a content that several messages of the batch have, with one user more.
-    fn share(&mut self, content: &Arc<MessageContent>) -> rusqlite::Result<Option<i64>> {
-        let known = match self.long_contents.get_mut(&Arc::as_ptr(content)) {
-            Some(known) if known.messages > 1 => known,
-            _ => return Ok(None),
-        };
-        let connection = self.connection;
-        if let Some(number) = known.number {
-            let counted = connection
-                .prepare_cached(
-                    "UPDATE shared_content_user SET messages = messages + 1 WHERE number = ?1",
-                )?
-                .execute([number])?;
-            if counted == 1 {
-                return Ok(Some(number));
-            }
-            // All of its messages have been removed already.
-        }
-        content::encode(content, &mut self.bytes);
-        connection
-            .prepare_cached("INSERT INTO shared_content (bytes) VALUES (?1)")?
-            .execute([&self.bytes])?;
-        let number = connection.last_insert_rowid();
-        connection
-            .prepare_cached("INSERT INTO shared_content_user VALUES (?1, 1)")?
-            .execute([number])?;
-        known.number = Some(number);
-        self.is_sharing = true;
-        Ok(Some(number))
-    }
-
-    fn dequeue(&mut self, vhost: i64, queue: QueueId, place: i64) -> rusqlite::Result<()> {
-        let connection = self.connection;
-        let key = params![vhost, queue.0 as i64, place];
-        if self.is_sharing {
-            let number: Option<i64> = connection
-                .prepare_cached(
-                    "SELECT iif(typeof(content) = 'integer', content, NULL) FROM message
-                     WHERE vhost = ?1 AND queue = ?2 AND place = ?3",
-                )?
-                .query_map(key, |row| row.get(0))?
-                .next()
-                .transpose()?
-                .flatten();
-            if let Some(number) = number {
-                self.release(number)?;
-            }
-        }
-        let statement = match &mut self.dequeue {
-            Some(statement) => statement,
-            empty => empty.insert(connection.prepare_cached(
-                "DELETE FROM message WHERE vhost = ?1 AND queue = ?2 AND place = ?3",
-            )?),
-        };
-        statement.execute(key).map(drop)
-    }
-
-    /// One user less of a shared content.
-    fn release(&self, number: i64) -> rusqlite::Result<()> {
-        let messages: i64 = self
-            .connection
-            .prepare_cached(
-                "UPDATE shared_content_user SET messages = messages - 1 WHERE number = ?1
-                 RETURNING messages",
-            )?
-            .query_row([number], |row| row.get(0))?;
-        if messages > 0 {
-            return Ok(());
-        }
-        self.execute(
-            "DELETE FROM shared_content_user WHERE number = ?1",
-            [number],
-        )?;
-        self.execute("DELETE FROM shared_content WHERE number = ?1", [number])
-    }
-
-    /// Removes the first messages of a queue, at most that many; returns whether there were any.
-    pub(crate) fn purge_some(
-        &self,
-        vhost: i64,
-        queue: QueueId,
-        count: u32,
-    ) -> rusqlite::Result<bool> {
-        let last: Option<i64> = self
-            .connection
-            .prepare_cached(
-                "SELECT max(place) FROM (SELECT place FROM message
-                 WHERE vhost = ?1 AND queue = ?2 ORDER BY place LIMIT ?3)",
-            )?
-            .query_row(params![vhost, queue.0 as i64, count], |row| row.get(0))?;
-        if let Some(last) = last {
-            self.purge(vhost, queue, (i64::MIN, last))?;
-        }
-        Ok(last.is_some())
-    }
-
-    /// From the first to the last of these places.
-    fn purge(&self, vhost: i64, queue: QueueId, (from, to): (i64, i64)) -> rusqlite::Result<()> {
-        let key = [vhost, queue.0 as i64, from, to];
-        if self.is_sharing {
-            let mut statement = self.connection.prepare_cached(
-                "SELECT content FROM message
-                 WHERE vhost = ?1 AND queue = ?2 AND place BETWEEN ?3 AND ?4
-                 AND typeof(content) = 'integer'",
-            )?;
-            let numbers: Vec<i64> = statement
-                .query_map(key, |row| row.get(0))?
-                .collect::<Result<_, _>>()?;
-            for number in numbers {
-                self.release(number)?;
-            }
-        }
-        self.execute(
-            "DELETE FROM message WHERE vhost = ?1 AND queue = ?2 AND place BETWEEN ?3 AND ?4",
-            key,
-        )
-    }
-
-    fn count(
-        &self,
-        vhost: i64,
-        queue: QueueId,
-        place: i64,
-        deliveries: u32,
-    ) -> rusqlite::Result<()> {
-        self.execute(
-            "UPDATE message SET deliveries = ?4
-             WHERE vhost = ?1 AND queue = ?2 AND place = ?3",
-            params![vhost, queue.0 as i64, place, deliveries],
-        )
-    }
-
-    /// Notes from which place on a queue's messages were never delivered.
-    fn rest(&mut self, vhost: i64, queue: QueueId, fresh_from: i64) -> rusqlite::Result<()> {
-        if !std::mem::replace(&mut self.is_rested, true) {
-            Part::Rested.add(self.connection)?;
-        }
-        self.execute(
-            "INSERT OR REPLACE INTO rested VALUES (?1, ?2, ?3)",
-            params![vhost, queue.0 as i64, fresh_from],
-        )
-    }
-
-    /// With its messages, and with the bindings that lead to it.
-    fn delete_queue(&self, vhost: i64, id: QueueId) -> rusqlite::Result<()> {
-        self.purge(vhost, id, (i64::MIN, i64::MAX))?;
-        let key = [vhost, id.0 as i64];
-        self.execute(
-            "DELETE FROM binding WHERE vhost = ?1 AND to_queue = 1
-             AND destination = (SELECT name FROM queue WHERE vhost = ?1 AND id = ?2)",
-            key,
-        )?;
-        self.execute("DELETE FROM queue WHERE vhost = ?1 AND id = ?2", key)
-    }
-
-    /// With the bindings that lead from and to it.
-    fn delete_exchange(&self, vhost: i64, name: &str) -> rusqlite::Result<()> {
-        let key = params![vhost, name];
-        self.execute(
-            "DELETE FROM binding WHERE vhost = ?1
-             AND (source = ?2 OR (to_queue = 0 AND destination = ?2))",
-            key,
-        )?;
-        self.execute("DELETE FROM exchange WHERE vhost = ?1 AND name = ?2", key)
-    }
-
-    fn execute(&self, sql: &str, values: impl rusqlite::Params) -> rusqlite::Result<()> {
-        self.connection
-            .prepare_cached(sql)?
-            .execute(values)
-            .map(drop)
-    }
-}
-
-fn parts(destination: &Destination) -> (bool, &str) {
-    match destination {
-        Destination::Exchange(name) => (false, name),
-        Destination::Queue(name) => (true, name),
-    }
-}
-
-fn bytes(arguments: &TableBuf) -> &[u8] {
-    arguments.as_table().bytes()
 }

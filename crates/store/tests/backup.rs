@@ -20,10 +20,7 @@ fn target(directory: &tempfile::TempDir) -> PathBuf {
 
 /// What a copy has kept, opened as any store.
 fn kept_in(path: PathBuf) -> Vec<Record> {
-    let config = StoreConfig {
-        path,
-        bytes_max: None,
-    };
+    let config = StoreConfig::new(path);
     let (_, restored) = Store::open(config).expect("a store");
     restored.into_iter().map(|kept| kept.record).collect()
 }
@@ -140,7 +137,7 @@ fn nothing_is_overwritten() {
     let (mut store, _) = Store::open(config(&directory)).expect("a store");
     commit(&mut store, vec![exchange("x")]).expect("a commit");
     let committer = Committer::start(store, |_, _, _| {}).expect("a thread");
-    for (ending, is_draft) in [("", false), ("-wal", false), (".partial", true)] {
+    for (ending, is_draft) in [("", false), (".partial", true)] {
         let mut there = target(&directory).into_os_string();
         there.push(ending);
         fs::write(&there, "mine").expect("a file");

@@ -8,7 +8,7 @@ use std::sync::mpsc::{self, Receiver, TryRecvError};
 use std::time::Duration;
 
 use crosstie_queues::{Position, Record};
-use crosstie_store::{Committer, CommitterConfig, Store, StoreConfig, StoreError};
+use crosstie_store::{Committer, CommitterConfig, NotCommitted, Store, StoreConfig};
 
 use rig::*;
 
@@ -27,11 +27,12 @@ fn start(config: StoreConfig) -> (Committer, Receiver<Told>) {
 fn start_with(store: StoreConfig, config: CommitterConfig) -> (Committer, Receiver<Told>) {
     let (store, _) = Store::open(store).expect("a store");
     let (tell, told) = mpsc::channel();
-    let on_committed = move |vhost: &str, position: Position, outcome: Result<(), &StoreError>| {
-        let error = outcome.err().map(ToString::to_string);
-        // Nobody listens any more at the end of some tests.
-        let _ = tell.send((vhost.to_owned(), position.0, error));
-    };
+    let on_committed =
+        move |vhost: &str, position: Position, outcome: Result<(), NotCommitted<'_>>| {
+            let error = outcome.err().map(|failed| failed.error.to_string());
+            // Nobody listens any more at the end of some tests.
+            let _ = tell.send((vhost.to_owned(), position.0, error));
+        };
     let committer = Committer::start_with(store, config, on_committed, |_| {});
     (committer.expect("a thread"), told)
 }
@@ -240,10 +241,7 @@ fn a_file_that_cannot_be_made_is_made_when_it_can() {
     let directory = directory();
     let inner = directory.path().join("inner");
     fs::create_dir(&inner).expect("made");
-    let config = StoreConfig {
-        path: inner.join("crosstie.store"),
-        bytes_max: None,
-    };
+    let config = StoreConfig::new(inner.join("crosstie.store"));
     let (committer, told) = start(config.clone());
     fs::remove_dir(&inner).expect("removed");
     committer.submit(&"/".into(), vec![enqueued(1, 1)], Position(1));

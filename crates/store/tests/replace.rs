@@ -10,11 +10,7 @@ use crosstie_store::{Batch, Replaced, Store, StoreConfig, replace};
 use rig::*;
 
 fn fill(path: &Path, vhosts: &[(&str, &[Record])]) {
-    let (mut store, _) = Store::open(StoreConfig {
-        path: path.to_owned(),
-        bytes_max: None,
-    })
-    .expect("a store");
+    let (mut store, _) = Store::open(StoreConfig::new(path.to_owned())).expect("a store");
     let mut batch = Batch::default();
     for (vhost, records) in vhosts {
         batch.push(&(*vhost).into(), records.to_vec(), Position(1));

@@ -16,7 +16,7 @@ use std::thread::{self, JoinHandle};
 
 use crosstie_nats::escaped;
 use crosstie_queues::{Position, Record};
-use crosstie_store::{Committer, CommitterConfig, Store, StoreConfig, StoreError};
+use crosstie_store::{Committer, CommitterConfig, NotCommitted, Store, StoreConfig};
 use parking_lot::Mutex;
 
 use super::journal::record_bytes;
@@ -47,6 +47,9 @@ enum State {
     },
     Over,
 }
+
+/// Size of a copy's segments: a node may keep copies of many vhosts, with three segments each at least.
+const SEGMENT_BYTES: u64 = 4 << 20;
 
 /// Pause between two commits.
 const PAUSE_MS: u64 = 100;
@@ -170,27 +173,28 @@ impl Shared {
         fs::create_dir_all(directory).map_err(|e| format!("{}: {e}", directory.display()))?;
         remove(&path).map_err(|e| format!("{}: {e}", path.display()))?;
         let store = Store::open(StoreConfig {
-            path,
-            bytes_max: None,
+            segment_bytes: SEGMENT_BYTES,
+            ..StoreConfig::new(path)
         });
         let (store, _) = store.map_err(|e| e.to_string())?;
         let whole = records.len().div_ceil(RECORDS_MAX).max(1) as u64;
         let (shared, directory) = (Arc::clone(self), directory.to_owned());
         let is_whole = AtomicBool::new(false);
-        let on_committed = move |_: &str, position, result: Result<(), &StoreError>| match result {
-            Ok(()) => {
-                shared.has_failed.store(false, Ordering::Relaxed);
-                if position >= Position(whole) && !is_whole.swap(true, Ordering::Relaxed) {
-                    remove_others(&directory, &shared.vhost, epoch);
+        let on_committed =
+            move |_: &str, position, result: Result<(), NotCommitted<'_>>| match result {
+                Ok(()) => {
+                    shared.has_failed.store(false, Ordering::Relaxed);
+                    if position >= Position(whole) && !is_whole.swap(true, Ordering::Relaxed) {
+                        remove_others(&directory, &shared.vhost, epoch);
+                    }
                 }
-            }
-            Err(e) => {
-                if !shared.has_failed.swap(true, Ordering::Relaxed) {
-                    let name = &shared.vhost;
-                    tracing::error!("the copy of vhost '{name}' cannot be written: {e}");
+                Err(NotCommitted { error, .. }) => {
+                    if !shared.has_failed.swap(true, Ordering::Relaxed) {
+                        let name = &shared.vhost;
+                        tracing::error!("the copy of vhost '{name}' cannot be written: {error}");
+                    }
                 }
-            }
-        };
+            };
         let config = CommitterConfig {
             pause_ms: PAUSE_MS,
             pause_bytes_max,
@@ -254,11 +258,7 @@ pub(crate) fn read(path: &Path, vhost: &str) -> Result<Vec<Record>, String> {
     if !path.exists() {
         return Err(format!("{}: there is no such file", path.display()));
     }
-    let opened = Store::open(StoreConfig {
-        path: path.to_owned(),
-        bytes_max: None,
-    });
-    let (_, restored) = opened.map_err(|e| e.to_string())?;
+    let restored = crosstie_store::contents(path).map_err(|e| e.to_string())?;
     let mut others = BTreeSet::new();
     let mut records = Vec::new();
     for found in restored {
@@ -283,7 +283,7 @@ pub(crate) fn read(path: &Path, vhost: &str) -> Result<Vec<Record>, String> {
     })
 }
 
-/// Deletes a store with the files that SQLite and the store keep beside it.
+/// Deletes a store with what is kept beside it.
 pub(super) fn remove(path: &Path) -> io::Result<()> {
     let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
         return Ok(());
@@ -296,10 +296,18 @@ pub(super) fn remove(path: &Path) -> io::Result<()> {
             .to_str()
             .is_some_and(|found| found.starts_with(name));
         if is_of_it {
-            fs::remove_file(entry.path())?;
+            remove_entry(&entry.path())?;
         }
     }
     Ok(())
+}
+
+/// Deletes a store, which is a directory, or a file of version 0.1.0.
+fn remove_entry(path: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(path)?.is_dir() {
+        true => fs::remove_dir_all(path),
+        false => fs::remove_file(path),
+    }
 }
 
 fn remove_others(directory: &Path, vhost: &str, epoch: u64) {
@@ -313,7 +321,7 @@ fn remove_others(directory: &Path, vhost: &str, epoch: u64) {
         let other = rest.and_then(|rest| rest.split_once(".store"));
         let other = other.and_then(|(epoch, _)| epoch.parse::<u64>().ok());
         if other.is_some_and(|other| other < epoch)
-            && let Err(e) = fs::remove_file(entry.path())
+            && let Err(e) = remove_entry(&entry.path())
         {
             tracing::warn!("{}: {e}", entry.path().display());
         }

@@ -33,7 +33,7 @@ tables! {
              user or permission that the configuration also names is taken from the configuration. The log and \
              `crosstie check` list the parts that are not imported. A relative path starts at the node's directory.";
         store: String = text(Rule::Path).or_text("amqp.store").environment(),
-            "SQLite file of durable exchanges, queues and persistent messages, created at the first write. A \
+            "Directory of durable exchanges, queues and persistent messages, created at the first write. A \
              relative path starts at the node's directory; no two workers share a file.";
         limits: AmqpLimits as plain::section = object(&AMQP_LIMITS).otherwise("the defaults"),
             "Limits on the broker's memory, connections and declarations.";
@@ -124,12 +124,12 @@ tables! {
             "Maximum data waiting to be written to the store, in bytes. At the limit connections that publish, \
              declare or acknowledge durable data receive `connection.blocked`.";
         disk_free_bytes_min: u64 = integer_or_zero(1 << 20, 1 << 40).or(128 << 20),
-            "Minimum free space on the store's file system, in bytes; free pages within the store count. It is \
+            "Minimum free space on the store's file system, in bytes. It is \
              RabbitMQ's `disk_free_limit`. Below it, connections that publish, declare or bind durable data receive \
              `connection.blocked` (low on disk); consumers continue and so free space. Publishers resume at a tenth \
              more free space. On a small file system the limit is an eighth of it, if that is less. 0 blocks nothing \
-             until the disk is full. The file `…-reserve` beside the store holds 16 MiB, or a twelfth of a small \
-             file system. The broker gives them up to delete messages on a full disk.";
+             until the disk is full. The store keeps 16 MiB in reserve, or a sixteenth of a small file system: removals \
+             of messages use them on a full disk.";
         queues_max: usize = integer(1, 100_000_000).or(100_000),
             "Maximum number of queues per vhost. Declaring another closes the channel with 406 PRECONDITION_FAILED.";
         connection_queues_max: usize = integer(1, 100_000_000).or(10_000),

@@ -38,6 +38,7 @@ pub(super) fn start(node: &str, socket: &Path) -> Result<Router, String> {
         is_private: true,
         directory: PathBuf::from("/"),
         busy_poll: Duration::ZERO,
+        accepts_loss: false,
         overview: std::sync::Arc::default(),
         audit: None,
         key: None,

@@ -85,6 +85,14 @@ impl Line {
         }
     }
 
+    /// Whether a publication or a commit with that number waits.
+    pub(super) fn is_waiting(&self, number: u64) -> bool {
+        let at = number.checked_sub(self.first);
+        let at = at.and_then(|at| usize::try_from(at).ok());
+        let waiting = at.and_then(|at| self.waiting.get(at));
+        waiting.is_some_and(|waiting| !matches!(waiting.awaited, Awaited::Told))
+    }
+
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()

@@ -16,6 +16,7 @@ mod line;
 mod promises;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use crosstie_amqp::method::{BasicAck, BasicNack};
 
@@ -149,13 +150,26 @@ impl Confirms {
         }
     }
 
-    /// Tells a channel of its commit once the store has committed everything up to there.
-    pub(crate) fn await_commit(&mut self, channel: ChannelKey, position: Position) {
-        self.line.push(Waiting {
+    /// Whether the publication of a message, or its transaction, waits for a store.
+    pub(crate) fn is_waiting(&self, content: &MessageContent) -> bool {
+        self.line.is_waiting(content.awaited())
+    }
+
+    /// Tells a channel of its commit, with these publications, once the store has committed everything up to there.
+    pub(crate) fn await_commit(
+        &mut self,
+        channel: ChannelKey,
+        position: Position,
+        contents: &[Arc<MessageContent>],
+    ) {
+        let number = self.line.push(Waiting {
             position,
             channel,
             awaited: Awaited::Commit,
         });
+        for content in contents {
+            content.set_awaited(number);
+        }
     }
 
     /// Refuses a publication.

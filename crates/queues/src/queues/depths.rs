@@ -32,10 +32,14 @@ pub(crate) struct Depths {
 }
 
 /// A page that left the disk, compared with what was expected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Missing {
-    pub(crate) len: usize,
-    pub(crate) body_bytes: u64,
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PageEnd {
+    /// Messages that should have come and did not, which is known when the read has reached the last place.
+    pub(crate) missing: usize,
+    /// Body bytes that were expected and are not there, and those that came and were not expected: a store's figure may
+    /// be an estimate.
+    pub(crate) bytes_short: u64,
+    pub(crate) bytes_over: u64,
 }
 
 impl Depths {
@@ -99,6 +103,20 @@ impl Depths {
         self.positions.push_back(position);
     }
 
+    /// The entry of the tail with that place.
+    pub(crate) fn find_mut(&mut self, place: i64) -> Option<&mut Entry> {
+        let at = self.tail.binary_search_by_key(&place, |entry| entry.place);
+        self.tail.get_mut(at.ok()?)
+    }
+
+    /// Takes out the entry of the tail with that place.
+    pub(crate) fn take(&mut self, place: i64) -> Option<Entry> {
+        let at = self.tail.binary_search_by_key(&place, |entry| entry.place);
+        let at = at.ok()?;
+        self.positions.remove(at);
+        self.tail.remove(at)
+    }
+
     /// The position at which all of the tail may leave memory.
     pub(crate) fn awaited(&self) -> Option<Position> {
         self.positions.back().copied()
@@ -132,28 +150,24 @@ impl Depths {
         self.is_reading = true;
     }
 
-    /// Ends the read of all messages up to `upto`: that many came, with that many body bytes. Returns those that should
-    /// have come and did not, which is known when the read has reached the last place.
-    pub(crate) fn end_reading(
-        &mut self,
-        upto: i64,
-        len: usize,
-        body_bytes: u64,
-    ) -> Option<Missing> {
+    /// Ends the read of all messages up to `upto`: that many came, with that many body bytes.
+    pub(crate) fn end_reading(&mut self, upto: i64, len: usize, body_bytes: u64) -> PageEnd {
+        let mut end = PageEnd {
+            bytes_over: body_bytes.saturating_sub(self.body_bytes),
+            ..PageEnd::default()
+        };
         self.is_reading = false;
         self.len = self.len.saturating_sub(len);
         self.body_bytes = self.body_bytes.saturating_sub(body_bytes);
         self.low = len / 2;
         if upto < self.to {
             self.from = self.from.max(upto.saturating_add(1));
-            return None;
+            return end;
         }
-        let missing = Missing {
-            len: std::mem::take(&mut self.len),
-            body_bytes: std::mem::take(&mut self.body_bytes),
-        };
+        end.missing = std::mem::take(&mut self.len);
+        end.bytes_short = std::mem::take(&mut self.body_bytes);
         (self.from, self.to) = (i64::MAX, i64::MIN);
-        (missing.len > 0).then_some(missing)
+        end
     }
 
     /// Forgets the messages on the disk; returns their places.

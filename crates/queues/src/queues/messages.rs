@@ -136,7 +136,8 @@ impl Messages {
     pub(crate) fn find_mut(&mut self, place: i64) -> Option<&mut Entry> {
         let upper = self.upper.iter_mut().flat_map(|upper| &mut upper.lanes);
         let mut lanes = [&mut self.lowest].into_iter().chain(upper);
-        lanes.find_map(|lane| lane.find_mut(place))
+        let found = lanes.find_map(|lane| lane.find_mut(place));
+        found.or_else(|| self.depths.as_mut()?.find_mut(place))
     }
 
     /// Those in memory, in no particular order.
@@ -156,10 +157,13 @@ impl Messages {
         [&self.lowest].into_iter().chain(upper)
     }
 
-    /// Takes out the entry with that place.
+    /// Takes out the entry with that place, if it is in memory.
     pub(crate) fn take(&mut self, place: i64) -> Option<Entry> {
         let found = self.lowest.take(place);
-        found.or_else(|| self.upper.as_mut()?.take(place))
+        let found = found.or_else(|| self.upper.as_mut()?.take(place));
+        let found = found.or_else(|| self.depths.as_mut()?.take(place));
+        self.surface();
+        found
     }
 
     /// The lane of a level above the lowest, to add an entry.

@@ -41,7 +41,7 @@ pub use self::paging::{Page, Paged, Want};
 pub(crate) use self::queue::Queue;
 pub(crate) use self::role::{Letter, is_hidden_name};
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use self::delayed::Delays;
 use self::depths::Depths;
@@ -100,6 +100,14 @@ struct Remains {
 
 /// Adding and removing of queues.
 impl Queues {
+    /// Durable queues by the ids that a store has for them.
+    pub(crate) fn ids(&self) -> HashMap<QueueId, QueueKey> {
+        let queues = self.queues.iter();
+        queues
+            .filter_map(|(key, queue)| Some((queue.id?, key)))
+            .collect()
+    }
+
     pub(crate) fn new(paging: Paging) -> Self {
         Self {
             queues: Slab::new(),

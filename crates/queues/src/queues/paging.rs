@@ -173,10 +173,8 @@ impl Queues {
             .messages
             .iter()
             .map(|paged| paged.message.content.body().len() as u64);
-        let missing = depths.end_reading(page.upto, page.messages.len(), bodies.sum());
-        if let Some(missing) = missing {
-            queue.body_bytes = queue.body_bytes.saturating_sub(missing.body_bytes);
-        }
+        let end = depths.end_reading(page.upto, page.messages.len(), bodies.sum());
+        queue.body_bytes = (queue.body_bytes + end.bytes_over).saturating_sub(end.bytes_short);
         let limit = queue.settings.delivery_limit.filter(|_| queue.is_quorum());
         let redelivered_before = queue.redelivered_before;
         let mut over = Vec::new();
@@ -199,7 +197,7 @@ impl Queues {
             }
             self.die(want.queue, entry, Reason::DeliveryLimit, ledger, confirms);
         }
-        Some(missing.map_or(0, |missing| missing.len))
+        Some(end.missing)
     }
 
     /// Restores the messages of a queue that stay on the disk.

@@ -9,7 +9,7 @@ use super::messages::Messages;
 use super::role::{Kept, Role};
 use crate::ledger::Ledger;
 use crate::topology::{Overflow, QueueArguments, QueueFlags, QueueKind};
-use crate::{ConnectionKey, QueueId, Time};
+use crate::{ConnectionKey, MessageContent, QueueId, Time};
 
 #[derive(Debug)]
 pub(crate) struct Queue {
@@ -148,6 +148,17 @@ impl Queue {
         let entry = self.messages.take(place)?;
         self.body_bytes -= entry.content.body().len() as u64;
         Some(entry)
+    }
+
+    /// The same, if a condition on its content holds.
+    pub(super) fn take_if(
+        &mut self,
+        place: i64,
+        condition: impl FnOnce(&MessageContent) -> bool,
+    ) -> Option<Entry> {
+        let found = self.messages.find_mut(place);
+        found.filter(|entry| condition(&entry.content))?;
+        self.take(place)
     }
 
     /// The level of a message with these properties.

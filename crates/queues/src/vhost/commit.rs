@@ -11,6 +11,8 @@
 //! commit. If an exchange has been deleted, the commit does nothing and closes the channel. As in RabbitMQ, a queue
 //! that refuses a publication (`x-overflow`) closes it, too, after the rest is done.
 
+use std::sync::Arc;
+
 use crosstie_amqp::ReplyCode;
 use crosstie_amqp::method::{BasicPublish, TxCommit, TxCommitOk, TxRollbackOk, TxSelectOk};
 
@@ -54,7 +56,9 @@ impl<H> Vhost<H> {
         let died_before = self.queues.dead_mut().set_aside();
         let position_before = self.ledger.journal.position;
         let mut is_rejected = false;
+        let mut published = Vec::with_capacity(contents.publications.len());
         for publication in contents.publications {
+            published.push(Arc::clone(&publication.content));
             is_rejected |= self.publish_committed(now, key, publication, out);
         }
         for acknowledgements in contents.acknowledgements {
@@ -77,7 +81,7 @@ impl<H> Vhost<H> {
             return self.answer(key, false, TxCommitOk {}, out);
         }
         self.transactions.await_store(key);
-        self.confirms.await_commit(key, position);
+        self.confirms.await_commit(key, position, &published);
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use crosstie_amqp::method::TxCommitOk;
 use super::Vhost;
 use super::commit::not_committed;
 use crate::confirms::Told;
-use crate::{ChannelKey, Outbox, Position, Time};
+use crate::{ChannelKey, MessageContent, Outbox, Position, QueueId, Time};
 
 impl<H> Vhost<H> {
     /// Sends the confirms that need not wait, several in one. To be called once per input of a connection, after its
@@ -38,8 +38,24 @@ impl<H> Vhost<H> {
         self.flush_confirms(out);
     }
 
-    /// The store failed: publications that wait for anything up to there are refused, but not removed. If a publisher
-    /// sends such a message again, there are two. A channel whose commit waits is closed.
+    /// The store failed with these messages in it: takes those out of their queues whose publications wait for a confirm
+    /// or a commit, so that they are not delivered after their refusal. Others are stored later. To be called before
+    /// [`Self::handle_not_committed`].
+    pub fn withdraw(&mut self, places: &[(QueueId, i64)]) {
+        self.begin();
+        let keys = self.queues.ids();
+        let confirms = &self.confirms;
+        for (queue, place) in places {
+            if let Some(key) = keys.get(queue) {
+                let is_refused = |content: &MessageContent| confirms.is_waiting(content);
+                self.queues
+                    .withdraw(*key, *place, &mut self.ledger, is_refused);
+            }
+        }
+    }
+
+    /// The store failed: publications that wait for anything up to there are refused. A channel whose commit waits is
+    /// closed.
     pub fn handle_not_committed(&mut self, now: Time, position: Position, out: &mut dyn Outbox<H>) {
         self.begin();
         self.confirms.store_says(position, false);

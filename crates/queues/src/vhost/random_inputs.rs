@@ -11,8 +11,8 @@ use super::Vhost;
 use crate::paper_disk::Disk;
 use crate::random::Random;
 use crate::{
-    ChannelKey, Client, ConnectionKey, Counts, Fault, Outbox, Paging, Refused, Time, VhostConfig,
-    Want,
+    ChannelKey, Client, ConnectionKey, Counts, Fault, Outbox, Paging, QueueId, Record, Refused,
+    Time, VhostConfig, Want,
 };
 
 struct Sink {
@@ -69,6 +69,8 @@ struct Driver {
     disk: Disk,
     /// The pages that are being read.
     reading: Vec<Want>,
+    /// Messages whose commit may be said to have failed.
+    recent: Vec<(QueueId, i64)>,
     pages: usize,
 }
 
@@ -156,6 +158,7 @@ impl Driver {
             is_paging: seed % 3 == 1,
             disk: Disk::default(),
             reading: Vec::new(),
+            recent: Vec::new(),
             pages: 0,
         }
     }
@@ -186,9 +189,12 @@ impl Driver {
     /// Writes what is in the journal.
     fn write(&mut self) {
         let records = std::mem::take(&mut self.vhost.journal().records);
-        records
-            .into_iter()
-            .for_each(|record| self.disk.write(record));
+        for record in records {
+            if let Record::Enqueued { queue, place, .. } = &record {
+                self.recent.push((*queue, *place));
+            }
+            self.disk.write(record);
+        }
         if self.is_paging && self.chance() {
             let position = self.vhost.journal().position;
             self.vhost.handle_committed(position, &mut self.sink);
@@ -251,6 +257,7 @@ impl Driver {
             }
             4 if self.below(8) == 0 => {
                 let position = self.vhost.journal().position;
+                self.vhost.withdraw(&std::mem::take(&mut self.recent));
                 self.vhost
                     .handle_not_committed(self.now, position, &mut self.sink);
                 let vhost = &self.vhost;

@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use crosstie_amqp::Method;
 use crosstie_auth::Permissions;
-use crosstie_queues::{ChannelKey, Client, ConnectionKey, Fault, Record, Time, Vhost, VhostConfig};
+use crosstie_queues::{
+    ChannelKey, Client, ConnectionKey, Fault, QueueId, Record, Time, Vhost, VhostConfig,
+};
 
 use crosstie_script::{Stage, milliseconds, number, pairs};
 
@@ -67,6 +69,8 @@ impl crosstie_script::Player for Player {
             ("commit", "fails") => {
                 let records = self.take_records();
                 self.uncommitted.extend(records);
+                let places: Vec<_> = self.uncommitted.iter().filter_map(place).collect();
+                self.vhost().withdraw(&places);
                 let position = self.vhost().journal().position;
                 self.with_vhost(|vhost, now, out| vhost.handle_not_committed(now, position, out));
                 Ok(())
@@ -425,4 +429,11 @@ fn client(attributes: &str) -> Result<Client, String> {
     let permissions = Permissions::parse(configure, write, read);
     client.permissions = Arc::new(permissions.map_err(|error| error.to_string())?);
     Ok(client)
+}
+
+fn place(record: &Record) -> Option<(QueueId, i64)> {
+    match record {
+        Record::Enqueued { queue, place, .. } => Some((*queue, *place)),
+        _ => None,
+    }
 }

@@ -5,7 +5,8 @@
     reason = "each test program uses some of it"
 )]
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crosstie_amqp::{Properties, TableBuf, Value};
@@ -15,10 +16,7 @@ use crosstie_queues::{
 use crosstie_store::{Batch, Restored, Store, StoreConfig, StoreError};
 
 pub fn config(directory: &tempfile::TempDir) -> StoreConfig {
-    StoreConfig {
-        path: directory.path().join("crosstie.store"),
-        bytes_max: None,
-    }
+    StoreConfig::new(directory.path().join("crosstie.store"))
 }
 
 pub fn directory() -> tempfile::TempDir {
@@ -142,4 +140,54 @@ pub fn rested(id: u64, fresh_from: i64) -> Record {
         queue: QueueId(id),
         fresh_from,
     }
+}
+
+/// A store with 2,000 short messages and 10 long ones.
+pub fn filled() -> tempfile::TempDir {
+    let directory = directory();
+    let (mut store, _) = Store::open(config(&directory)).expect("a store");
+    let mut records = vec![exchange("x"), queue(1, "q"), queue(2, "r")];
+    records.extend((0..2000).map(|place| enqueued(1, place)));
+    records.extend((0..10).map(|place| enqueued_content(2, place, &content(&[1; 20_000]))));
+    commit(&mut store, records).expect("written");
+    directory
+}
+
+/// Every file at or under a path, with its bytes.
+pub fn snapshot(path: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let Ok(metadata) = fs::metadata(path) else {
+        return Vec::new();
+    };
+    if !metadata.is_dir() {
+        let bytes = match metadata.is_file() {
+            true => fs::read(path).expect("a file"),
+            false => Vec::new(),
+        };
+        return vec![(path.to_owned(), bytes)];
+    }
+    let entries = fs::read_dir(path).expect("a directory");
+    let mut files: Vec<_> = entries
+        .flat_map(|entry| snapshot(&entry.expect("a name").path()))
+        .collect();
+    files.sort();
+    files
+}
+
+/// Copies a store as it is, such as after the end of its process.
+pub fn copy(from: &Path, to: &Path) {
+    fs::create_dir(to).expect("made");
+    for (file, bytes) in snapshot(from) {
+        let name = file.file_name().expect("a name");
+        fs::write(to.join(name), bytes).expect("copied");
+    }
+}
+
+/// Bytes of all files of a store that have messages.
+pub fn segment_bytes(path: &Path) -> u64 {
+    let files = snapshot(path).into_iter();
+    let segments = files.filter(|(file, _)| file.extension().is_some_and(|end| end == "segment"));
+    // Zeros at the end are there for later messages.
+    segments
+        .map(|(_, bytes)| bytes.iter().rposition(|byte| *byte != 0).unwrap_or(0) as u64)
+        .sum()
 }

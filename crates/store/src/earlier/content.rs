@@ -7,26 +7,8 @@ use crosstie_queues::MessageContent;
 
 const CHECKSUM_BYTES: usize = 4;
 
-/// Replaces the bytes in `out` with checksum, lengths and bytes.
-pub(crate) fn encode(content: &MessageContent, out: &mut Vec<u8>) {
-    out.clear();
-    out.extend_from_slice(&[0; CHECKSUM_BYTES]);
-    for bytes in [
-        content.exchange().as_bytes(),
-        content.routing_key().as_bytes(),
-        content.property_bytes(),
-    ] {
-        // Each arrived in one frame, whose length is 32 bits wide.
-        out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
-        out.extend_from_slice(bytes);
-    }
-    out.extend_from_slice(content.body());
-    let checksum = crc32fast::hash(&out[CHECKSUM_BYTES..]);
-    out[..CHECKSUM_BYTES].copy_from_slice(&checksum.to_le_bytes());
-}
-
-/// The message that `encode` wrote; `None` if the bytes have changed.
-pub(crate) fn decode(bytes: &[u8]) -> Option<MessageContent> {
+/// Checksum, lengths and bytes as a message; `None` if the bytes have changed.
+pub(super) fn decode(bytes: &[u8]) -> Option<MessageContent> {
     let (checksum, mut rest) = bytes.split_first_chunk::<CHECKSUM_BYTES>()?;
     if crc32fast::hash(rest) != u32::from_le_bytes(*checksum) {
         return None;
@@ -47,6 +29,23 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<MessageContent> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn encode(content: &MessageContent, out: &mut Vec<u8>) {
+        out.clear();
+        out.extend_from_slice(&[0; CHECKSUM_BYTES]);
+        for bytes in [
+            content.exchange().as_bytes(),
+            content.routing_key().as_bytes(),
+            content.property_bytes(),
+        ] {
+            // Each arrived in one frame, whose length is 32 bits wide.
+            out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+            out.extend_from_slice(bytes);
+        }
+        out.extend_from_slice(content.body());
+        let checksum = crc32fast::hash(&out[CHECKSUM_BYTES..]);
+        out[..CHECKSUM_BYTES].copy_from_slice(&checksum.to_le_bytes());
+    }
 
     #[test]
     fn any_changed_byte_is_noticed() {

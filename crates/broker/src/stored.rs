@@ -1,0 +1,54 @@
+//! A broker's store at its start.
+
+use std::path::Path;
+
+use crosstie_config as model;
+use crosstie_store::{Restored, Store, StoreConfig};
+
+use super::limits::SHALLOW_MESSAGES;
+
+/// Opens the store and reads its contents.
+pub(super) fn open(
+    amqp: &model::Amqp,
+    accepts_loss: bool,
+    directory: &Path,
+) -> Result<(Store, Vec<Restored>), String> {
+    let config = StoreConfig {
+        accepts_loss,
+        ..StoreConfig::new(directory.join(&amqp.store))
+    };
+    let opened = Store::open_deep(config, SHALLOW_MESSAGES);
+    let (mut store, restored) = opened.map_err(|e| e.to_string())?;
+    store.wake().map_err(|e| e.to_string())?;
+    report_damage(&store, accepts_loss);
+    if let Some(obstacle) = store.obstacle() {
+        // Several nodes on the embedded default may run in one directory, and most of them store nothing.
+        if !is_embedded(&amqp.store) {
+            return Err(obstacle.to_string());
+        }
+        tracing::warn!("durable messages will not be stored: {obstacle}");
+    }
+    Ok((store, restored))
+}
+
+/// Names what is missing, or cannot be read.
+fn report_damage(store: &Store, accepts_loss: bool) {
+    for missing in store.accepted() {
+        tracing::error!("the store lacks confirmed data, continuing without it: {missing}");
+    }
+    for damaged in store.damage() {
+        match accepts_loss {
+            true => tracing::error!("removed from the store, since it is damaged: {damaged}"),
+            false => tracing::error!("the store is damaged, other queues are served: {damaged}"),
+        }
+    }
+}
+
+/// Whether this is the store of the embedded default configuration.
+fn is_embedded(store: &str) -> bool {
+    let workers = model::Config::embedded_default().workers;
+    workers.iter().any(|worker| match worker {
+        model::Worker::Router(router) => router.amqp.as_ref().is_some_and(|a| a.store == store),
+        _ => false,
+    })
+}

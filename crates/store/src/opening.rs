@@ -1,0 +1,371 @@
+//! A store that is opened: what is at its path, what has been lost, and what is handed over.
+
+use std::collections::HashSet;
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::path::Path;
+use std::sync::Arc;
+
+use crosstie_queues::QueueId;
+
+use crate::claim::Claim;
+use crate::damage::describe;
+use crate::error::{StoreError, StoreErrorKind};
+use crate::gather::Gathered;
+use crate::names::Names;
+use crate::place::{self, Found, Lock};
+use crate::room::room;
+use crate::segments::clean::{PATIENCE, left_bytes_max};
+use crate::segments::contents::{Contents, Snapshot};
+use crate::segments::disk::RealDisk;
+use crate::segments::log::{Log, LogConfig, Purpose};
+use crate::segments::manifest::Manifest;
+use crate::segments::record::{ENTITIES, QueueKey, RESTED};
+use crate::segments::recover::{Recovered, recover};
+use crate::store::{Clock, Form, Repair, Written, lock};
+use crate::{Damaged, Restored, Store, StoreConfig, build};
+
+/// A store that was read, and locked.
+struct Opened {
+    recovered: Recovered,
+    lock: Lock,
+}
+
+/// Bytes of a segment on the smallest file system.
+const SEGMENT_BYTES_MIN: u64 = 64 << 10;
+
+/// A segment takes no more than this part of a file system.
+const SHARE: u64 = 16;
+
+impl Store {
+    /// Opens the store, if it exists, and reads its contents: exchanges, queues, bindings, and then the messages of
+    /// each queue in their order. The files are not changed before [`Self::wake`] or the first commit, except that a
+    /// store of version 0.1.0, or a backup, is replaced by a store with its contents.
+    pub fn open(config: StoreConfig) -> Result<(Self, Vec<Restored>), StoreError> {
+        Self::open_deep(config, usize::MAX)
+    }
+
+    /// The same, but of queues with more messages than `loaded_max` it reads only the extent
+    /// ([`crosstie_queues::Record::Kept`]), unless they have priorities: their vhost requests them page by page. The
+    /// same holds for queues with damaged messages.
+    pub fn open_deep(
+        config: StoreConfig,
+        loaded_max: usize,
+    ) -> Result<(Self, Vec<Restored>), StoreError> {
+        let (mut store, opened) = Self::find(config)?;
+        let Some(opened) = opened else {
+            return Ok((store, Vec::new()));
+        };
+        let mut gathered = Gathered::default();
+        let path = &store.config.path;
+        opened.gather(path, &mut gathered, |key| key.vhost == 0)?;
+        let prioritized = gathered.prioritized();
+        let state = &opened.recovered.state;
+        let is_deep = |key: &QueueKey| {
+            let count = state.queues.get(key).map_or(0, |queue| queue.count);
+            count > loaded_max && !prioritized.contains(key)
+        };
+        opened.gather(path, &mut gathered, |key| key.vhost != 0 && !is_deep(key))?;
+        let deep: Vec<_> = state
+            .queues
+            .keys()
+            .filter(|key| key.vhost != 0 && is_deep(key))
+            .copied()
+            .collect();
+        let restored = store.judge(opened, gathered, &prioritized, deep)?;
+        Ok((store, restored))
+    }
+
+    fn find(mut config: StoreConfig) -> Result<(Self, Option<Opened>), StoreError> {
+        // The working directory may change.
+        config.path = std::path::absolute(&config.path)
+            .map_err(|error| StoreError::io(&config.path, "finding it", error))?;
+        let path = config.path.clone();
+        let mut store = Self {
+            config,
+            form: Form::Absent(None),
+            names: Names::default(),
+            damage: Vec::new(),
+            accepted: Vec::new(),
+            clock: Clock::begin(0),
+            obstacle: None,
+            cleaning: None,
+            patience: PATIENCE,
+        };
+        let mut found = place::find(&path)?;
+        if found == Found::Nothing && place::finish_replacement(&path)? {
+            found = Found::Segments;
+        }
+        if matches!(found, Found::Earlier | Found::Backup) {
+            build::replace_file(&path, found)?;
+            found = Found::Segments;
+        }
+        if found != Found::Segments {
+            match Claim::take(&path) {
+                Ok(claim) => store.form = Form::Absent(Some(claim)),
+                Err(error) => store.obstacle = Some(error),
+            }
+            return Ok((store, None));
+        }
+        let lock = Lock::take(&path)?;
+        let recovered = recover_at(&path)?;
+        store.clock = Clock::begin(recovered.confirmed.time_ms);
+        Ok((store, Some(Opened { recovered, lock })))
+    }
+
+    /// Judges what was read.
+    fn judge(
+        &mut self,
+        opened: Opened,
+        mut gathered: Gathered,
+        prioritized: &HashSet<QueueKey>,
+        mut deep: Vec<QueueKey>,
+    ) -> Result<Vec<Restored>, StoreError> {
+        let Opened {
+            mut recovered,
+            lock,
+        } = opened;
+        // A start forgets the messages of queues that are not declared.
+        let names = &gathered.names;
+        gathered
+            .damaged
+            .retain(|key, _| names.queue_name(*key).is_some());
+        let damage = gathered.damage(&recovered.loss.acknowledgements);
+        let mut missing = describe(&recovered, &gathered.names, gathered.lost_entities.len());
+        // Priorities need all messages in memory, so such a queue cannot be set apart.
+        let in_memory = gathered.damaged.iter();
+        let in_memory = in_memory.filter(|(key, _)| prioritized.contains(key));
+        missing.extend(in_memory.map(|(key, places)| {
+            let messages = places.len() as u64;
+            Damaged::new(&gathered.names, *key, messages, 0).to_string()
+        }));
+        if !self.config.accepts_loss {
+            if !missing.is_empty() {
+                let what = missing.join("; ");
+                return Err(StoreError::new(
+                    &self.config.path,
+                    StoreErrorKind::Loss { what },
+                ));
+            }
+            deep.extend(gathered.damaged.keys());
+        }
+        self.damage = damage;
+        let mut repair = Repair::new();
+        if self.config.accepts_loss {
+            self.accepted = missing;
+            recovered.accept();
+            repair.extend(
+                gathered
+                    .damaged
+                    .iter()
+                    .map(|(key, places)| (*key, places.clone())),
+            );
+            repair.push((ENTITIES, gathered.lost_entities.clone()));
+        }
+        for key in deep {
+            let queue = recovered.state.queues.get(&key);
+            if let Some(kept) = queue.and_then(|queue| queue.kept(QueueId(key.queue))) {
+                gathered.kept.insert(key, kept);
+            }
+        }
+        let (restored, names) = gathered.into_restored();
+        self.names = names;
+        self.form = Form::Read(Box::new(recovered), repair, lock);
+        Ok(restored)
+    }
+
+    /// The vhosts run from now on: forgets the places that a store has only of vhosts that have ended in good order,
+    /// and the messages of queues that are not declared, which a vhost had let out of memory.
+    pub fn wake(&mut self) -> Result<(), StoreError> {
+        self.open_log()?;
+        let Form::Written(written) = &self.form else {
+            return Ok(());
+        };
+        let mut forgotten: Vec<QueueKey> = {
+            let state = lock(written.log.state());
+            let queues = state.queues.iter().filter(|(_, queue)| queue.count > 0);
+            queues.map(|(key, _)| *key).collect()
+        };
+        forgotten.retain(|key| key.vhost != 0 && self.names.queue_name(*key).is_none());
+        if self.names.wake() {
+            forgotten.push(RESTED);
+        }
+        forgotten.sort_unstable();
+        let bytes_max = 64 * forgotten.len() as u64;
+        self.commit_with(bytes_max, Purpose::Freeing, |draft, _, _| {
+            forgotten.iter().for_each(|queue| draft.purge(*queue));
+        })
+    }
+
+    /// Opens the log for writing, or makes the store.
+    pub(crate) fn written(&mut self) -> Result<(), StoreError> {
+        let path = self.config.path.clone();
+        match &mut self.form {
+            Form::Written(_) => return Ok(()),
+            Form::Absent(claim) => {
+                if claim.is_none() {
+                    *claim = Some(Claim::take(&path)?);
+                    self.obstacle = None;
+                }
+                let (log, lock) = create(&path, log_config(&self.config))?;
+                self.form = written(log, lock);
+                return Ok(());
+            }
+            Form::Read(..) => {}
+        }
+        let config = log_config(&self.config);
+        let Form::Read(recovered, repair, lock) =
+            std::mem::replace(&mut self.form, Form::Absent(None))
+        else {
+            return Ok(());
+        };
+        let disk = Arc::new(RealDisk::new(&path));
+        let remains = recovered.remains.clone();
+        let log = match Log::open(disk, *recovered, config) {
+            Ok(log) => log,
+            Err(fault) => {
+                // It is read again for the next attempt: nothing was committed since.
+                let mut recovered = recover_at(&path)?;
+                if self.config.accepts_loss {
+                    recovered.accept();
+                }
+                self.form = Form::Read(Box::new(recovered), repair, lock);
+                return Err(StoreError::fault(&path, fault));
+            }
+        };
+        self.form = written(log, lock);
+        if remains.is_empty() && repair.iter().all(|(_, places)| places.is_empty()) {
+            return Ok(());
+        }
+        self.mend(&remains, &repair)
+    }
+
+    /// Removes damaged places, and writes records again that a segment had which is given up.
+    fn mend(&mut self, remains: &[(u32, QueueKey)], repair: &Repair) -> Result<(), StoreError> {
+        let Form::Written(written) = &self.form else {
+            return Ok(());
+        };
+        let lefts: Vec<_> = {
+            let state = lock(written.log.state());
+            let left = |(about, queue): &(u32, QueueKey)| {
+                let run = state.queues.get(queue)?.runs.get(about)?;
+                Some((*about, *queue, run.left.clone()))
+            };
+            remains.iter().filter_map(left).collect()
+        };
+        let places = repair.iter().map(|(_, places)| places.len() as u64);
+        let bytes_max = places.map(|places| 128 + 32 * places).sum::<u64>()
+            + lefts
+                .iter()
+                .map(|(.., left)| left_bytes_max(left))
+                .sum::<u64>();
+        self.commit_with(bytes_max, Purpose::Freeing, |draft, state, _| {
+            for (about, queue, left) in lefts {
+                draft.remain(queue, about, left);
+            }
+            for (queue, places) in repair {
+                for place in places {
+                    draft.remove(state, *queue, *place);
+                }
+            }
+        })
+    }
+}
+
+fn written(log: Log, lock: Lock) -> Form {
+    let contents = Contents::new(Arc::clone(log.disk()), Arc::clone(log.state()), log.store());
+    Form::Written(Box::new(Written {
+        log,
+        contents,
+        _lock: lock,
+    }))
+}
+
+impl Opened {
+    /// Reads the items of some queues.
+    fn gather(
+        &self,
+        path: &Path,
+        gathered: &mut Gathered,
+        wants: impl Fn(&QueueKey) -> bool,
+    ) -> Result<(), StoreError> {
+        let disk = RealDisk::new(path);
+        let Recovered {
+            state,
+            manifest,
+            loss,
+            ..
+        } = &self.recovered;
+        for part in &Snapshot::take(state, wants).parts {
+            // The loss describes its messages.
+            if loss.segments.contains(&part.number) {
+                continue;
+            }
+            let visited = part.visit(&disk, manifest.store, &mut |queue, place, item| {
+                gathered.add(queue, place, item);
+                Ok(())
+            });
+            visited.map_err(|fault| StoreError::fault(path, fault))?;
+        }
+        Ok(())
+    }
+}
+
+/// Reads what a directory has, without changing it.
+pub(crate) fn recover_at(path: &Path) -> Result<Recovered, StoreError> {
+    let disk = RealDisk::new(path);
+    recover(&disk).map_err(|error| StoreError::io(path, "reading it", error))
+}
+
+/// Makes a store.
+fn create(path: &Path, config: LogConfig) -> Result<(Log, Lock), StoreError> {
+    if path.is_dir() && place::find(path)? == Found::Empty {
+        let lock = Lock::take(path)?;
+        return Ok((create_in(path, path, config, 1)?, lock));
+    }
+    let draft = place::make_draft(path)?;
+    let lock = Lock::take(&draft)?;
+    let disk = RealDisk::new(&draft);
+    let written = new_manifest(1).write(&disk);
+    written.map_err(|error| StoreError::io(path, "making it", error))?;
+    place::name_draft(&draft, path)?;
+    let recovered = recover_at(path)?;
+    let disk = Arc::new(RealDisk::new(path));
+    let log = Log::open(disk, recovered, config).map_err(|fault| StoreError::fault(path, fault))?;
+    Ok((log, lock))
+}
+
+/// Makes a store in an empty directory. Its sequences begin after those of another store.
+pub(crate) fn create_in(
+    directory: &Path,
+    path: &Path,
+    config: LogConfig,
+    first_sequence: u64,
+) -> Result<Log, StoreError> {
+    let disk = Arc::new(RealDisk::new(directory));
+    let written = new_manifest(first_sequence).write(&*disk);
+    written.map_err(|error| StoreError::io(path, "making it", error))?;
+    let recovered = recover_at(directory)?;
+    Log::open(disk, recovered, config).map_err(|fault| StoreError::fault(path, fault))
+}
+
+pub(crate) fn new_manifest(first_sequence: u64) -> Manifest {
+    Manifest {
+        // Files of another store are noticed by it.
+        store: RandomState::new().build_hasher().finish(),
+        end_sequence: first_sequence,
+        ..Manifest::default()
+    }
+}
+
+pub(crate) fn log_config(config: &StoreConfig) -> LogConfig {
+    let place = crate::file::folder(&config.path);
+    let share = room(place).map_or(config.segment_bytes, |room| room.total_bytes / SHARE);
+    let share = config.bytes_max.map_or(share, |bytes| share.min(bytes / 4));
+    let segment_bytes = share.min(config.segment_bytes).max(SEGMENT_BYTES_MIN);
+    LogConfig {
+        segment_bytes: segment_bytes / 4096 * 4096,
+        bytes_max: config.bytes_max,
+        has_thread: true,
+    }
+}

@@ -1,0 +1,160 @@
+//! What waits for the committing thread: records, pages to be read, a backup.
+
+use std::collections::VecDeque;
+use std::mem;
+use std::path::PathBuf;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crosstie_queues::{Page, Want};
+
+use crate::{Backup, Batch, StoreError};
+
+/// Between a committer and its thread.
+#[derive(Default)]
+pub(crate) struct Shared {
+    state: Mutex<State>,
+    pub(crate) wake: Condvar,
+}
+
+#[derive(Default)]
+pub(crate) struct State {
+    pub(crate) waiting: Batch,
+    /// Bytes that the thread has taken, and not committed.
+    pub(crate) taken_bytes: usize,
+    /// While the thread waits: the waiting bytes that wake it.
+    pub(crate) wakes_with: Option<usize>,
+    pub(crate) is_failing: bool,
+    pub(crate) is_stopping: bool,
+    pub(crate) backup: Option<Order>,
+    /// A backup is being made.
+    pub(crate) is_backing_up: bool,
+    pub(crate) pages: VecDeque<PageOrder>,
+}
+
+/// A page to be read.
+pub(crate) struct PageOrder {
+    pub(crate) vhost: Arc<str>,
+    pub(crate) want: Want,
+    pub(crate) bytes_max: usize,
+    pub(crate) on_read: Box<OnRead>,
+}
+
+/// Receives a page.
+pub(crate) type OnRead = dyn FnOnce(Result<Page, StoreError>) + Send;
+
+/// A backup that was asked for.
+pub(crate) struct Order {
+    pub(crate) path: PathBuf,
+    pub(crate) last: Box<Last>,
+    pub(crate) on_done: Box<OnDone>,
+}
+
+/// Makes the records that only a copy has.
+pub(crate) type Last = dyn FnOnce() -> Batch + Send;
+
+/// How a backup went.
+pub(crate) type OnDone = dyn FnOnce(Result<Backup, StoreError>) + Send;
+
+impl State {
+    pub(crate) fn bytes(&self) -> usize {
+        self.waiting.bytes() + self.taken_bytes
+    }
+
+    pub(crate) fn take(&mut self) -> Batch {
+        self.taken_bytes += self.waiting.bytes();
+        mem::take(&mut self.waiting)
+    }
+
+    pub(crate) fn has_orders(&self) -> bool {
+        !self.pages.is_empty() || self.backup.is_some() && !self.is_backing_up
+    }
+
+    pub(crate) fn has_news(&self) -> bool {
+        !self.waiting.is_done()
+    }
+}
+
+impl Shared {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The backup that was asked for, unless another one is being made.
+    pub(crate) fn next_backup(&self) -> Option<Order> {
+        let mut state = self.lock();
+        match state.is_backing_up {
+            true => None,
+            false => {
+                let order = state.backup.take();
+                state.is_backing_up = order.is_some();
+                order
+            }
+        }
+    }
+
+    /// Lets records gather until then, unless so many bytes wait or there is other work.
+    pub(crate) fn pause(&self, until: Instant, bytes_max: usize) {
+        let mut state = self.lock();
+        while !state.is_stopping && !state.has_orders() && state.waiting.bytes() < bytes_max {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            state.wakes_with = Some(bytes_max);
+            let woken = self.wake.wait_timeout(state, left);
+            state = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        state.wakes_with = None;
+    }
+
+    /// Takes the submitted records: at once if there is other work, else as soon as there are some; after a failure
+    /// when the next attempt is due; none when the disk is to be checked. `None` at the end.
+    pub(crate) fn take(
+        &self,
+        is_idle: bool,
+        retry_at: Option<Instant>,
+        look_at: Option<Instant>,
+    ) -> Option<Batch> {
+        let mut state = self.lock();
+        loop {
+            let left = match retry_at {
+                Some(_) if !state.pages.is_empty() => Duration::ZERO,
+                None if !is_idle || state.has_orders() || state.has_news() => {
+                    return Some(state.take());
+                }
+                None if state.is_stopping => return None,
+                None => {
+                    state.wakes_with = Some(0);
+                    let left = look_at.map(|at| at.saturating_duration_since(Instant::now()));
+                    state = match left {
+                        None => self
+                            .wake
+                            .wait(state)
+                            .unwrap_or_else(PoisonError::into_inner),
+                        Some(Duration::ZERO) => return Some(state.take()),
+                        Some(left) => {
+                            let woken = self.wake.wait_timeout(state, left);
+                            woken.unwrap_or_else(PoisonError::into_inner).0
+                        }
+                    };
+                    continue;
+                }
+                Some(retry_at) => retry_at.saturating_duration_since(Instant::now()),
+            };
+            if left.is_zero() || state.is_stopping {
+                return Some(state.take());
+            }
+            let woken = self.wake.wait_timeout(state, left);
+            state = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Notes the result of a commit, and the bytes left to write; returns whether that failure ends the thread.
+    pub(crate) fn settle(&self, kept_bytes: usize, is_failing: bool) -> bool {
+        let mut state = self.lock();
+        state.is_failing = is_failing;
+        state.taken_bytes = kept_bytes;
+        state.is_stopping && !state.has_news()
+    }
+}

@@ -1,0 +1,228 @@
+//! The directory of a store: what is at its path, the lock on it, and how another one takes its place.
+
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Read};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::fs::FlockOperation;
+use rustix::io::Errno;
+
+use crate::error::{StoreError, StoreErrorKind};
+use crate::file::{beside, folder};
+use crate::form::{BACKUP_MAGIC, EARLIER_MAGIC};
+use crate::segments::disk::{Disk, RealDisk};
+use crate::segments::manifest;
+use crate::segments::recover::is_file_of_store;
+
+/// The kind of file at the path of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    Nothing,
+    /// A directory without anything in it.
+    Empty,
+    Segments,
+    /// The file of version 0.1.0.
+    Earlier,
+    Backup,
+}
+
+/// A locked directory. Other processes, and other stores of this one, are refused while it exists.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    _directory: File,
+}
+
+/// Time for another process to end after its signal.
+const IN_USE_MAX: Duration = Duration::from_secs(2);
+
+/// The ending of a store that is not complete yet.
+const DRAFT: &str = ".draft";
+
+/// The ending of one that is complete, and takes another one's place.
+const NEW: &str = ".new";
+
+/// The ending of one that has been replaced.
+const FORMER: &str = ".former";
+
+/// Looks at a path, and changes nothing.
+pub(crate) fn find(path: &Path) -> Result<Found, StoreError> {
+    let metadata = match fs::metadata(path) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            // Reported now, and not when the first message is to be stored.
+            let metadata = fs::metadata(folder(path));
+            metadata.map_err(|error| StoreError::io(path, "looking for its directory", error))?;
+            return Ok(Found::Nothing);
+        }
+        Err(error) => return Err(StoreError::io(path, "looking for it", error)),
+    };
+    if metadata.is_dir() {
+        let names = RealDisk::new(path).names();
+        let names = names.map_err(|error| StoreError::io(path, "reading it", error))?;
+        // A file system of its own has this.
+        let is_nothing = |name: &String| name == "lost+found" || *name == half_a_manifest();
+        if names.iter().all(is_nothing) {
+            return Ok(Found::Empty);
+        }
+        if !names.iter().any(|name| is_file_of_store(name)) {
+            return Err(foreign(path, "it is a directory of something else"));
+        }
+        let manifest = fs::read(path.join(manifest::NAME)).unwrap_or_default();
+        return match manifest::version(&manifest) {
+            Some(version) if version != manifest::VERSION => Err(StoreError::new(
+                path,
+                StoreErrorKind::Version {
+                    found: version.into(),
+                    expected: manifest::VERSION.into(),
+                },
+            )),
+            // If it cannot be read, that is damage.
+            _ => Ok(Found::Segments),
+        };
+    }
+    if !metadata.is_file() {
+        return Err(foreign(path, "it is neither a directory nor a file"));
+    }
+    let mut magic = [0; 16];
+    let count = File::open(path).and_then(|mut file| read_up_to(&mut file, &mut magic));
+    let count = count.map_err(|error| StoreError::io(path, "reading it", error))?;
+    if magic[..count].starts_with(EARLIER_MAGIC) {
+        return Ok(Found::Earlier);
+    }
+    match magic[..count].starts_with(BACKUP_MAGIC) {
+        true => Ok(Found::Backup),
+        false => Err(foreign(path, "it is a file of something else")),
+    }
+}
+
+/// The file that a creation leaves behind that was cut short.
+fn half_a_manifest() -> String {
+    format!("{}.new", manifest::NAME)
+}
+
+fn read_up_to(file: &mut File, out: &mut [u8]) -> io::Result<usize> {
+    let mut done = 0;
+    while done < out.len() {
+        match file.read(&mut out[done..])? {
+            0 => break,
+            count => done += count,
+        }
+    }
+    Ok(done)
+}
+
+impl Lock {
+    /// Locks a directory.
+    pub(crate) fn take(directory: &Path) -> Result<Self, StoreError> {
+        let fault = |error| StoreError::io(directory, "locking it", error);
+        let until = Instant::now() + IN_USE_MAX;
+        loop {
+            let file = File::open(directory).map_err(fault)?;
+            match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) if is_at(&file, directory) => return Ok(Self { _directory: file }),
+                // Another one has taken its place before it was locked.
+                Ok(()) => {}
+                Err(Errno::WOULDBLOCK) if Instant::now() < until => {
+                    thread::sleep(Duration::from_millis(20));
+                }
+                Err(Errno::WOULDBLOCK) => {
+                    return Err(StoreError::new(directory, StoreErrorKind::InUse));
+                }
+                Err(error) => return Err(fault(error.into())),
+            }
+        }
+    }
+}
+
+fn is_at(file: &File, path: &Path) -> bool {
+    let identity = |metadata: io::Result<fs::Metadata>| metadata.map(|m| (m.dev(), m.ino())).ok();
+    let found = identity(file.metadata());
+    found.is_some() && found == identity(fs::metadata(path))
+}
+
+/// Makes an empty directory for a new store, which gets its name when it is complete. One that another process is filling
+/// is left to it.
+pub(crate) fn make_draft(path: &Path) -> Result<PathBuf, StoreError> {
+    let draft = beside(path, DRAFT);
+    let fault = |error| StoreError::io(path, "making it", error);
+    if draft.is_dir() {
+        drop(Lock::take(&draft)?);
+    }
+    match fs::remove_dir_all(&draft) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(fault(error)),
+        _ => {}
+    }
+    // Only the owner may read messages.
+    DirBuilder::new()
+        .mode(0o700)
+        .create(&draft)
+        .map_err(fault)?;
+    Ok(draft)
+}
+
+/// Gives a draft its name, which nothing may have but an empty directory.
+pub(crate) fn name_draft(draft: &Path, path: &Path) -> Result<(), StoreError> {
+    fs::rename(draft, path).map_err(|error| match error.kind() {
+        io::ErrorKind::DirectoryNotEmpty
+        | io::ErrorKind::AlreadyExists
+        | io::ErrorKind::NotADirectory => StoreError::new(path, StoreErrorKind::InUse),
+        _ => StoreError::io(path, "making it", error),
+    })?;
+    sync_folder(path)
+}
+
+/// Puts a draft in the place of what is there, which is kept beside it; returns its new path.
+pub(crate) fn replace_by_draft(draft: &Path, path: &Path) -> Result<PathBuf, StoreError> {
+    let (former, new) = (former(path), beside(path, NEW));
+    let fault = |error| StoreError::io(path, "naming it", error);
+    match fs::remove_dir_all(&new) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(fault(error)),
+        _ => {}
+    }
+    // By this name it is known to be complete.
+    fs::rename(draft, &new).map_err(fault)?;
+    sync_folder(path)?;
+    fs::rename(path, &former).map_err(fault)?;
+    for ending in ["-wal", "-shm"] {
+        // They belong to a file of version 0.1.0, and are mostly not there.
+        let _ = fs::rename(beside(path, ending), beside(&former, ending));
+    }
+    let _ = fs::remove_file(beside(path, "-reserve"));
+    fs::rename(&new, path).map_err(fault)?;
+    sync_folder(path)?;
+    Ok(former)
+}
+
+/// Finishes a replacement that was cut short between its two renames.
+pub(crate) fn finish_replacement(path: &Path) -> Result<bool, StoreError> {
+    let new = beside(path, NEW);
+    if !new.join(manifest::NAME).exists() || !beside(path, FORMER).exists() {
+        return Ok(false);
+    }
+    name_draft(&new, path)?;
+    Ok(true)
+}
+
+/// A free name for what is replaced.
+fn former(path: &Path) -> PathBuf {
+    let names = (1..).map(|number| match number {
+        1 => beside(path, FORMER),
+        _ => beside(path, &format!("{FORMER}.{number}")),
+    });
+    let mut free = names.filter(|name| fs::symlink_metadata(name).is_err());
+    free.next().unwrap_or_default()
+}
+
+pub(crate) fn sync_folder(path: &Path) -> Result<(), StoreError> {
+    File::open(folder(path))
+        .and_then(|folder| folder.sync_all())
+        .map_err(|error| StoreError::io(path, "syncing its directory", error))
+}
+
+fn foreign(path: &Path, what: &str) -> StoreError {
+    let what = what.to_owned();
+    StoreError::new(path, StoreErrorKind::Foreign { what })
+}

@@ -1,0 +1,458 @@
+//! Reads what a store has: all of it as it was at one time, or a queue's messages from a place on.
+
+use std::collections::{BinaryHeap, HashMap};
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crosstie_queues::{MessageContent, StoredMessage};
+
+use super::disk::{Disk, DiskFile};
+use super::entity::{self, Entity};
+use super::index::{Index, Left, read_index};
+use super::log::Fault;
+use super::message::{self, Content};
+use super::record::{Header, Kind, QueueKey, Salt};
+use super::scan::Window;
+use super::segment::segment_name;
+use super::state::{IndexPlace, State};
+
+/// The record at a place of a queue; `None` if it is not as it was written.
+#[derive(Clone, Debug)]
+pub(crate) enum Item {
+    Entity(Option<Entity>),
+    Message(Option<StoredMessage>),
+}
+
+/// The live records of each segment at one time.
+#[derive(Debug)]
+pub(crate) struct Snapshot {
+    pub(crate) parts: Vec<Part>,
+}
+
+/// A segment in a snapshot.
+#[derive(Debug)]
+pub(crate) struct Part {
+    pub(crate) number: u32,
+    queues: Vec<(QueueKey, Left)>,
+    /// If it is not in its file.
+    index: Option<Arc<Index>>,
+}
+
+/// Receives every message and entity of a snapshot.
+pub(crate) type Visit<'v> = dyn FnMut(QueueKey, i64, Item) -> io::Result<()> + 'v;
+
+impl Snapshot {
+    /// Of the queues that are wanted.
+    pub(crate) fn take(state: &State, wants: impl Fn(&QueueKey) -> bool) -> Self {
+        let mut parts = Vec::new();
+        for (number, segment) in &state.segments {
+            if segment.live == 0 {
+                continue;
+            }
+            let mut queues = Vec::new();
+            for queue in segment.queues.iter().filter(|queue| wants(queue)) {
+                let run = state.queues.get(queue).and_then(|of| of.runs.get(number));
+                if let Some(run) = run
+                    && !run.left.live.is_empty()
+                {
+                    queues.push((*queue, run.left.clone()));
+                }
+            }
+            if queues.is_empty() {
+                continue;
+            }
+            let index = match &segment.index {
+                IndexPlace::Growing(index) => Some(Arc::new(index.clone())),
+                IndexPlace::Memory(index) => Some(Arc::clone(index)),
+                IndexPlace::File => None,
+            };
+            parts.push(Part {
+                number: *number,
+                queues,
+                index,
+            });
+        }
+        Self { parts }
+    }
+}
+
+impl Part {
+    /// Notes deliveries, if it has the message.
+    pub(crate) fn note_deliveries(&mut self, queue: QueueKey, place: i64, deliveries: u32) {
+        let found = self.queues.iter_mut().find(|(found, _)| *found == queue);
+        if let Some((_, left)) = found
+            && left.live.contains(place)
+        {
+            left.deliveries.insert(place, deliveries);
+        }
+    }
+
+    /// Visits its messages in the order of the file.
+    pub(crate) fn visit(
+        &self,
+        disk: &dyn Disk,
+        store: u64,
+        visit: &mut Visit<'_>,
+    ) -> Result<(), Fault> {
+        let fault = Fault::when("reading it");
+        self.try_visit(disk, store, visit).map_err(&fault)
+    }
+
+    fn try_visit(&self, disk: &dyn Disk, store: u64, visit: &mut Visit<'_>) -> io::Result<()> {
+        let index = match &self.index {
+            Some(index) => Some(Arc::clone(index)),
+            None => load_index(disk, store, self.number)?.map(Arc::new),
+        };
+        let file = open_segment(disk, self.number)?;
+        let mut entries = Vec::new();
+        for (queue, left) in &self.queues {
+            for place in left.live.iter() {
+                let offset = index.as_ref().and_then(|index| index.find(*queue, place));
+                let deliveries = left.deliveries.get(&place).copied();
+                entries.push((offset, *queue, place, deliveries));
+            }
+        }
+        entries.sort_unstable();
+        let mut source = match &file {
+            Some(file) => Some(Source::new(&**file, Salt::of(store))?),
+            None => None,
+        };
+        for (offset, queue, place, deliveries) in entries {
+            let item = match (&mut source, offset) {
+                (Some(source), Some(offset)) => source.item(queue, place, offset, deliveries)?,
+                _ => missing(queue),
+            };
+            visit(queue, place, item)?;
+        }
+        Ok(())
+    }
+}
+
+/// The index of a complete segment, from its file, or from the segment itself.
+fn load_index(disk: &dyn Disk, store: u64, number: u32) -> io::Result<Option<Index>> {
+    if let Some(index) = read_index(disk, store, number)? {
+        return Ok(Some(index));
+    }
+    // Its summary was right and its offsets are not: they are found again.
+    let Some(file) = open_segment(disk, number)? else {
+        return Ok(None);
+    };
+    let mut index = Index::default();
+    let first_sequence = super::recover::first_sequence(disk, store, number)?;
+    let bounds = super::scan::Bounds {
+        first_sequence: first_sequence.unwrap_or_default(),
+        end_sequence: None,
+        confirmed: 0,
+        salt: Salt::of(store),
+    };
+    super::scan::scan(&*file, bounds, &mut |found| {
+        if found.header.kind == Kind::Stored {
+            let header = &found.header;
+            index.push(header.queue, header.place, found.offset as u32);
+        }
+    })?;
+    Ok(Some(index))
+}
+
+fn open_segment(disk: &dyn Disk, number: u32) -> io::Result<Option<Arc<dyn DiskFile>>> {
+    match disk.open_to_read(&segment_name(number)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        opened => opened.map(Some),
+    }
+}
+
+fn missing(queue: QueueKey) -> Item {
+    match queue.vhost {
+        0 => Item::Entity(None),
+        _ => Item::Message(None),
+    }
+}
+
+/// Messages of one segment.
+pub(crate) struct Source<'f> {
+    window: Window<'f>,
+    /// Contents that several of its messages share.
+    shared: HashMap<u32, Arc<MessageContent>>,
+}
+
+impl<'f> Source<'f> {
+    pub(crate) fn new(file: &'f dyn DiskFile, salt: Salt) -> io::Result<Self> {
+        Ok(Self {
+            window: Window::new(file, salt)?,
+            shared: HashMap::new(),
+        })
+    }
+
+    /// The item that the index has at an offset.
+    pub(crate) fn item(
+        &mut self,
+        queue: QueueKey,
+        place: i64,
+        offset: u32,
+        deliveries: Option<u32>,
+    ) -> io::Result<Item> {
+        let Some((header, payload)) = self.window.record(offset.into())? else {
+            return Ok(missing(queue));
+        };
+        if !is_it(&header, queue, place) {
+            return Ok(missing(queue));
+        }
+        if queue.vhost == 0 {
+            return Ok(Item::Entity(entity::decode(payload)));
+        }
+        let Some(message) = message::decode(payload) else {
+            return Ok(missing(queue));
+        };
+        let (expires_at, deliveries) =
+            (message.expires_at, deliveries.unwrap_or(message.deliveries));
+        let content = match message.content {
+            Content::At { offset, .. } => self.shared_content(offset)?,
+            Content::Here { body, .. } if body.len() >= message::SHARED_BYTES_MIN => {
+                // Others may share it.
+                self.shared_content(offset)?
+            }
+            Content::Here { .. } => message.content.load().map(Arc::new),
+        };
+        Ok(Item::Message(content.map(|content| StoredMessage {
+            content,
+            expires_at,
+            deliveries,
+        })))
+    }
+
+    /// The content of another record, which may not live any more.
+    fn shared_content(&mut self, at: u32) -> io::Result<Option<Arc<MessageContent>>> {
+        if let Some(content) = self.shared.get(&at) {
+            return Ok(Some(Arc::clone(content)));
+        }
+        let Some((header, payload)) = self.window.record(at.into())? else {
+            return Ok(None);
+        };
+        if header.kind != Kind::Stored {
+            return Ok(None);
+        }
+        let content = message::decode(payload).and_then(|holder| holder.content.load());
+        let content = content.map(Arc::new);
+        if let Some(content) = &content {
+            self.shared.insert(at, Arc::clone(content));
+        }
+        Ok(content)
+    }
+}
+
+fn is_it(header: &Header, queue: QueueKey, place: i64) -> bool {
+    (header.kind, header.queue, header.place) == (Kind::Stored, queue, place)
+}
+
+/// Reads messages of queues from the disk, beside the thread that commits.
+#[derive(Clone, Debug)]
+pub(crate) struct Contents {
+    disk: Arc<dyn Disk>,
+    state: Arc<Mutex<State>>,
+    store: u64,
+    indexes: Arc<Mutex<Indexes>>,
+}
+
+/// Indexes by segment, the one read last at the end.
+type Indexes = Vec<(u32, Arc<Index>)>;
+
+/// A queue's message that was read; `None` if it is not as it was written.
+pub(crate) type Read = (i64, Option<StoredMessage>);
+
+/// Approximate memory of the indexes that are kept.
+const INDEX_BYTES_MAX: usize = 8 << 20;
+
+impl Contents {
+    pub(crate) fn new(disk: Arc<dyn Disk>, state: Arc<Mutex<State>>, store: u64) -> Self {
+        Self {
+            disk,
+            state,
+            store,
+            indexes: Arc::default(),
+        }
+    }
+
+    /// The messages of a queue from the first place to the last, in their order: at least one, if there is one, and
+    /// about so many bytes. Also returns the place up to which there are no others.
+    pub(crate) fn read(
+        &self,
+        queue: QueueKey,
+        places: (i64, i64),
+        bytes_max: u64,
+    ) -> Result<(Vec<Read>, i64), Fault> {
+        let mut read = HashMap::new();
+        // A segment that is removed meanwhile has been copied, or its messages are gone.
+        for _ in 0..TRIES_MAX {
+            let (wanted, upto) = self.choose(queue, places, bytes_max);
+            read.clear();
+            let is_whole = self
+                .read_chosen(queue, &wanted, &mut read)
+                .map_err(Fault::when("reading it"))?;
+            if is_whole {
+                let places = wanted.into_iter();
+                let messages = places
+                    .map(|chosen| (chosen.place, read.remove(&chosen.place).flatten()))
+                    .collect();
+                return Ok((messages, upto));
+            }
+        }
+        let error = io::Error::other("its segments change too fast");
+        Err(Fault::when("reading it")(error))
+    }
+
+    /// The next messages of a queue, in their order.
+    fn choose(
+        &self,
+        queue: QueueKey,
+        (from, to): (i64, i64),
+        bytes_max: u64,
+    ) -> (Vec<Chosen>, i64) {
+        let state = lock(&self.state);
+        let Some(of) = state.queues.get(&queue) else {
+            return (Vec::new(), to);
+        };
+        // The next place of each segment, the lowest first.
+        let mut next: BinaryHeap<_> = of
+            .runs
+            .iter()
+            .filter_map(|(segment, run)| {
+                let place = run.left.live.first_from(from)?;
+                Some(std::cmp::Reverse((place, *segment)))
+            })
+            .collect();
+        let mut chosen = Vec::new();
+        let mut bytes = 0;
+        let mut upto = i64::MIN;
+        while let Some(std::cmp::Reverse((first, segment))) = next.pop() {
+            if first > to {
+                break;
+            }
+            let Some(run) = of.runs.get(&segment) else {
+                continue;
+            };
+            let end = next.peek().map_or(i64::MAX, |other| other.0.0);
+            let growing = match state.segments.get(&segment).map(|found| &found.index) {
+                Some(IndexPlace::Growing(index)) => Some(index),
+                _ => None,
+            };
+            for place in run.left.live.iter_from(first) {
+                if place > end || place > to {
+                    next.push(std::cmp::Reverse((place, segment)));
+                    break;
+                }
+                if bytes >= bytes_max && !chosen.is_empty() {
+                    return (chosen, upto);
+                }
+                upto = place;
+                bytes += run.message_bytes();
+                chosen.push(Chosen {
+                    place,
+                    segment,
+                    offset: growing.and_then(|index| index.find(queue, place)),
+                    deliveries: run.left.deliveries.get(&place).copied(),
+                });
+            }
+        }
+        (chosen, to)
+    }
+
+    /// Returns whether all of their segments are there.
+    fn read_chosen(
+        &self,
+        queue: QueueKey,
+        chosen: &[Chosen],
+        read: &mut HashMap<i64, Option<StoredMessage>>,
+    ) -> io::Result<bool> {
+        let mut by_segment: HashMap<u32, Vec<&Chosen>> = HashMap::new();
+        for one in chosen {
+            by_segment.entry(one.segment).or_default().push(one);
+        }
+        for (segment, chosen) in by_segment {
+            let Some(file) = open_segment(&*self.disk, segment)? else {
+                if lock(&self.state).segments.contains_key(&segment) {
+                    chosen
+                        .iter()
+                        .for_each(|one| drop(read.insert(one.place, None)));
+                    continue;
+                }
+                return Ok(false);
+            };
+            let index = match chosen.iter().all(|one| one.offset.is_some()) {
+                true => None,
+                false => self.index(segment)?,
+            };
+            let mut entries: Vec<_> = chosen
+                .iter()
+                .map(|one| {
+                    let found = || {
+                        index
+                            .as_ref()
+                            .and_then(|index| index.find(queue, one.place))
+                    };
+                    (one.offset.or_else(found), one.place, one.deliveries)
+                })
+                .collect();
+            entries.sort_unstable();
+            let mut source = Source::new(&*file, Salt::of(self.store))?;
+            for (offset, place, deliveries) in entries {
+                let item = match offset {
+                    Some(offset) => source.item(queue, place, offset, deliveries)?,
+                    None => missing(queue),
+                };
+                let message = match item {
+                    Item::Message(message) => message,
+                    Item::Entity(_) => None,
+                };
+                read.insert(place, message);
+            }
+        }
+        Ok(true)
+    }
+
+    fn index(&self, segment: u32) -> io::Result<Option<Arc<Index>>> {
+        let state = lock(&self.state);
+        match state.segments.get(&segment).map(|found| &found.index) {
+            Some(IndexPlace::Memory(index)) => return Ok(Some(Arc::clone(index))),
+            // It has become complete since.
+            Some(IndexPlace::Growing(index)) => return Ok(Some(Arc::new(index.clone()))),
+            _ => drop(state),
+        }
+        let known = {
+            let indexes = lock(&self.indexes);
+            let known = indexes.iter().find(|(number, _)| *number == segment);
+            known.map(|(_, index)| Arc::clone(index))
+        };
+        if known.is_some() {
+            return Ok(known);
+        }
+        let Some(index) = load_index(&*self.disk, self.store, segment)? else {
+            return Ok(None);
+        };
+        let index = Arc::new(index);
+        let mut indexes = lock(&self.indexes);
+        indexes.push((segment, Arc::clone(&index)));
+        let bytes = |indexes: &[(u32, Arc<Index>)]| -> usize {
+            indexes.iter().map(|(_, index)| index.memory_bytes()).sum()
+        };
+        while indexes.len() > 1 && bytes(&indexes) > INDEX_BYTES_MAX {
+            indexes.remove(0);
+        }
+        drop(indexes);
+        Ok(Some(index))
+    }
+}
+
+/// A message that is to be read.
+struct Chosen {
+    place: i64,
+    segment: u32,
+    /// Known for the segment that is open.
+    offset: Option<u32>,
+    deliveries: Option<u32>,
+}
+
+const TRIES_MAX: usize = 10;
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

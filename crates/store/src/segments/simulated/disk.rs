@@ -1,0 +1,393 @@
+//! A disk in memory. What was not synced may be lost at a crash, in any part and any order.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::super::disk::{Disk, DiskFile};
+use crate::room::Room;
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SimulatedDisk {
+    inner: Arc<Mutex<Inner>>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    /// By number: files without a name may still be open.
+    files: BTreeMap<u64, Contents>,
+    names: BTreeMap<String, u64>,
+    /// The names that last.
+    lasting_names: BTreeMap<String, u64>,
+    /// Changes of names since the last sync of the directory.
+    renamed: Vec<(String, Option<u64>)>,
+    number_last: u64,
+    random: u64,
+    bytes_max: u64,
+    /// Operations until the disk fails with this error, once.
+    fails_in: Option<(u64, io::ErrorKind)>,
+    /// Operations until nothing works any more: the process has ended.
+    ends_in: Option<u64>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Contents {
+    /// As the process sees it.
+    bytes: Vec<u8>,
+    /// As it was synced.
+    lasting: Vec<u8>,
+    /// Writes since the last sync: where, and what. `None`: the length was set.
+    unsynced: Vec<(usize, Option<Vec<u8>>)>,
+}
+
+/// A disk works in sectors: a write is torn between two of them.
+const SECTOR: usize = 512;
+
+impl SimulatedDisk {
+    pub(crate) fn new(seed: u64, bytes_max: u64) -> Self {
+        let disk = Self::default();
+        disk.lock().random = seed | 1;
+        disk.lock().bytes_max = bytes_max;
+        disk
+    }
+
+    /// After so many operations one fails.
+    pub(crate) fn fail_in(&self, operations: u64, error: io::ErrorKind) {
+        self.lock().fails_in = Some((operations, error));
+    }
+
+    /// After so many operations all fail.
+    pub(crate) fn end_in(&self, operations: Option<u64>) {
+        self.lock().ends_in = operations;
+    }
+
+    /// Nothing works any more.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.lock().ends_in == Some(0)
+    }
+
+    pub(crate) fn used_bytes(&self) -> u64 {
+        self.lock().used()
+    }
+
+    /// The process ends: what it wrote stays.
+    pub(crate) fn kill(&self) -> Self {
+        let inner = self.lock();
+        let disk = Self::new(inner.random.wrapping_mul(77), inner.bytes_max);
+        {
+            let mut next = disk.lock();
+            next.names = inner.names.clone();
+            next.lasting_names = inner.lasting_names.clone();
+            next.renamed = inner.renamed.clone();
+            next.number_last = inner.number_last;
+            next.files = inner.files.clone();
+        }
+        disk
+    }
+
+    /// Power is lost: of what was not synced, any part may be there.
+    pub(crate) fn lose_power(&self) -> Self {
+        let disk = self.kill();
+        {
+            let mut next = disk.lock();
+            let renamed = std::mem::take(&mut next.renamed);
+            let mut names = next.lasting_names.clone();
+            for (name, number) in renamed {
+                // A directory is a journal: some of it may be missing from the end only.
+                if next.chance(4) {
+                    break;
+                }
+                match number {
+                    Some(number) => drop(names.insert(name, number)),
+                    None => drop(names.remove(&name)),
+                }
+            }
+            next.lasting_names = names.clone();
+            next.names = names;
+            let numbers: Vec<u64> = next.files.keys().copied().collect();
+            for number in numbers {
+                let Some(mut file) = next.files.remove(&number) else {
+                    continue;
+                };
+                let mut bytes = file.lasting.clone();
+                for (at, written) in std::mem::take(&mut file.unsynced) {
+                    match written {
+                        None => {
+                            if next.chance(2) {
+                                bytes.resize(at, 0);
+                            }
+                        }
+                        Some(written) => {
+                            for (part, sector) in sectors(at, &written) {
+                                if next.chance(2) {
+                                    let end = part + sector.len();
+                                    if bytes.len() < end {
+                                        bytes.resize(end, 0);
+                                    }
+                                    bytes[part..end].copy_from_slice(sector);
+                                }
+                            }
+                        }
+                    }
+                }
+                file.lasting = bytes.clone();
+                file.bytes = bytes;
+                next.files.insert(number, file);
+            }
+        }
+        disk
+    }
+
+    /// Files with their bytes.
+    pub(crate) fn files(&self) -> Vec<(String, Vec<u8>)> {
+        let inner = self.lock();
+        let names = inner.names.iter();
+        names
+            .map(|(name, number)| (name.clone(), inner.files[number].bytes.clone()))
+            .collect()
+    }
+
+    /// Changes a file's bytes as no program would.
+    pub(crate) fn change(&self, name: &str, change: impl FnOnce(&mut Vec<u8>)) {
+        let mut inner = self.lock();
+        let number = inner.names[name];
+        if let Some(file) = inner.files.get_mut(&number) {
+            change(&mut file.bytes);
+            file.lasting = file.bytes.clone();
+            file.unsynced.clear();
+        }
+    }
+
+    pub(crate) fn lock_for_test(&self) -> u64 {
+        self.lock().next_random()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A write in the parts that a disk writes at once.
+fn sectors(at: usize, bytes: &[u8]) -> Vec<(usize, &[u8])> {
+    let mut parts = Vec::new();
+    let mut from = 0;
+    while from < bytes.len() {
+        let to = ((at + from) / SECTOR + 1) * SECTOR - at;
+        let to = to.min(bytes.len());
+        parts.push((at + from, &bytes[from..to]));
+        from = to;
+    }
+    parts
+}
+
+impl Inner {
+    fn next_random(&mut self) -> u64 {
+        self.random = self
+            .random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        self.random >> 33
+    }
+
+    /// One of so many times.
+    fn chance(&mut self, of: u64) -> bool {
+        self.next_random().is_multiple_of(of)
+    }
+
+    fn used(&self) -> u64 {
+        let named = self.names.values();
+        named
+            .map(|number| self.files[number].bytes.len() as u64)
+            .sum()
+    }
+
+    /// Counts an operation that changes something.
+    fn operate(&mut self) -> io::Result<()> {
+        if let Some(left) = &mut self.ends_in {
+            if *left == 0 {
+                return Err(io::Error::other("the process has ended"));
+            }
+            *left -= 1;
+        }
+        if let Some((left, error)) = &mut self.fails_in {
+            if *left == 0 {
+                let error = *error;
+                self.fails_in = None;
+                return Err(error.into());
+            }
+            *left -= 1;
+        }
+        Ok(())
+    }
+
+    fn find(&self, name: &str) -> io::Result<u64> {
+        self.names
+            .get(name)
+            .copied()
+            .ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    fn rename(&mut self, name: &str, number: Option<u64>) {
+        match number {
+            Some(number) => drop(self.names.insert(name.to_owned(), number)),
+            None => drop(self.names.remove(name)),
+        }
+        self.renamed.push((name.to_owned(), number));
+    }
+}
+
+impl Disk for SimulatedDisk {
+    fn create(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
+        let mut inner = self.lock();
+        inner.operate()?;
+        if inner.names.contains_key(name) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        inner.number_last += 1;
+        let number = inner.number_last;
+        inner.files.insert(number, Contents::default());
+        inner.rename(name, Some(number));
+        Ok(self.file(number))
+    }
+
+    fn open(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
+        let number = self.lock().find(name)?;
+        Ok(self.file(number))
+    }
+
+    fn open_to_read(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
+        self.open(name)
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        let mut inner = self.lock();
+        inner.operate()?;
+        let number = inner.find(from)?;
+        // One entry of the journal: both names or neither.
+        inner.rename(to, Some(number));
+        inner.rename(from, None);
+        Ok(())
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        let mut inner = self.lock();
+        inner.find(name)?;
+        inner.operate()?;
+        inner.rename(name, None);
+        Ok(())
+    }
+
+    fn names(&self) -> io::Result<Vec<String>> {
+        Ok(self.lock().names.keys().cloned().collect())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        let mut inner = self.lock();
+        inner.operate()?;
+        inner.renamed.clear();
+        inner.lasting_names = inner.names.clone();
+        Ok(())
+    }
+
+    fn room(&self) -> Option<Room> {
+        let inner = self.lock();
+        Some(Room {
+            free_bytes: inner.bytes_max.saturating_sub(inner.used()),
+            total_bytes: inner.bytes_max,
+        })
+    }
+}
+
+impl SimulatedDisk {
+    fn file(&self, number: u64) -> Arc<dyn DiskFile> {
+        let disk = self.clone();
+        Arc::new(SimulatedFile { disk, number })
+    }
+}
+
+#[derive(Debug)]
+struct SimulatedFile {
+    disk: SimulatedDisk,
+    number: u64,
+}
+
+impl DiskFile for SimulatedFile {
+    fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<()> {
+        let mut inner = self.disk.lock();
+        let (used, bytes_max) = (inner.used(), inner.bytes_max);
+        let failed = inner.operate().err();
+        let cut = match failed {
+            // A part of it may be there.
+            Some(_) => inner.next_random() as usize % (bytes.len() + 1),
+            None => bytes.len(),
+        };
+        let Some(file) = inner.files.get_mut(&self.number) else {
+            return Err(io::ErrorKind::NotFound.into());
+        };
+        let at = at as usize;
+        let grown = (at + cut).saturating_sub(file.bytes.len()) as u64;
+        let room = bytes_max.saturating_sub(used);
+        let (cut, failed) = match grown > room {
+            true => {
+                let fits = cut - (grown - room) as usize;
+                (fits, Some(io::ErrorKind::StorageFull.into()))
+            }
+            false => (cut, failed),
+        };
+        if file.bytes.len() < at + cut {
+            file.bytes.resize(at + cut, 0);
+        }
+        file.bytes[at..at + cut].copy_from_slice(&bytes[..cut]);
+        file.unsynced.push((at, Some(bytes[..cut].to_vec())));
+        failed.map_or(Ok(()), Err)
+    }
+
+    fn write_zeros(&self, bytes: u64, at: u64) -> io::Result<()> {
+        self.write_at(&vec![0; bytes as usize], at)
+    }
+
+    fn read_at(&self, bytes: &mut [u8], at: u64) -> io::Result<usize> {
+        let inner = self.disk.lock();
+        let Some(file) = inner.files.get(&self.number) else {
+            return Err(io::ErrorKind::NotFound.into());
+        };
+        let found = file.bytes.get(at as usize..).unwrap_or_default();
+        let count = found.len().min(bytes.len());
+        bytes[..count].copy_from_slice(&found[..count]);
+        Ok(count)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        let mut inner = self.disk.lock();
+        let done = inner.operate();
+        if done.is_err() && inner.chance(2) {
+            // As Linux does: the pages count as clean, whether they are on the disk or not.
+            if let Some(file) = inner.files.get_mut(&self.number) {
+                let keep = file.unsynced.len() / 2;
+                file.unsynced.truncate(keep);
+            }
+        }
+        done?;
+        if let Some(file) = inner.files.get_mut(&self.number) {
+            file.unsynced.clear();
+            file.lasting = file.bytes.clone();
+        }
+        Ok(())
+    }
+
+    fn set_bytes(&self, bytes: u64) -> io::Result<()> {
+        let mut inner = self.disk.lock();
+        inner.operate()?;
+        if let Some(file) = inner.files.get_mut(&self.number) {
+            file.bytes.resize(bytes as usize, 0);
+            file.unsynced.push((bytes as usize, None));
+        }
+        Ok(())
+    }
+
+    fn bytes(&self) -> io::Result<u64> {
+        let inner = self.disk.lock();
+        let file = inner.files.get(&self.number);
+        Ok(file.map_or(0, |file| file.bytes.len() as u64))
+    }
+}

@@ -1,0 +1,431 @@
+//! A log under random commits, failures and crashes, beside a model of what it must have.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crosstie_queues::{MessageContent, StoredMessage};
+
+use super::super::clean::Cleaning;
+use super::super::contents::{Contents, Item, Snapshot};
+use super::super::log::{Fault, Log, LogConfig, Purpose};
+use super::super::manifest::Manifest;
+use super::super::message;
+use super::super::record::QueueKey;
+use super::super::recover::{Recovered, recover};
+use super::disk::SimulatedDisk;
+
+pub(super) const SEGMENT_BYTES: u64 = 16 << 10;
+const QUEUES: u64 = 4;
+
+/// The expected bodies.
+type Messages = BTreeMap<(QueueKey, i64), Vec<u8>>;
+
+pub(super) struct Run {
+    pub(super) disk: SimulatedDisk,
+    log: Log,
+    pub(super) kept: Messages,
+    /// Messages of commits that failed since the last one that did not, and acknowledgements of such.
+    unsure: BTreeSet<(QueueKey, i64)>,
+    /// Messages that were refused, and whose absence a later commit has sealed.
+    refused: BTreeSet<(QueueKey, i64)>,
+    place_next: i64,
+    random: u64,
+}
+
+pub(super) fn config() -> LogConfig {
+    LogConfig {
+        segment_bytes: SEGMENT_BYTES,
+        bytes_max: None,
+        has_thread: false,
+    }
+}
+
+pub(super) fn stored(body: &[u8]) -> StoredMessage {
+    let properties = crosstie_amqp::Properties::EMPTY.bytes();
+    StoredMessage {
+        content: Arc::new(MessageContent::new("", "q", properties, body)),
+        expires_at: None,
+        deliveries: 0,
+    }
+}
+
+pub(super) fn all(
+    disk: &SimulatedDisk,
+    recovered: &Recovered,
+) -> BTreeMap<(QueueKey, i64), Option<Vec<u8>>> {
+    let mut found = BTreeMap::new();
+    for part in Snapshot::take(&recovered.state, |_| true).parts {
+        let mut add = |queue, place, item| {
+            let Item::Message(message) = item else {
+                return Ok(());
+            };
+            let body = message.map(|message: StoredMessage| message.content.body().to_vec());
+            let before = found.insert((queue, place), body);
+            assert!(before.is_none(), "{queue:?} {place} is there twice");
+            Ok(())
+        };
+        part.visit(disk, recovered.manifest.store, &mut add)
+            .expect("a disk that can be read");
+    }
+    found
+}
+
+impl Run {
+    pub(super) fn begin(seed: u64, disk_bytes: u64) -> Self {
+        let disk = SimulatedDisk::new(seed, disk_bytes);
+        let manifest = Manifest {
+            store: 7,
+            end_sequence: 1,
+            ..Manifest::default()
+        };
+        manifest.write(&disk).expect("room");
+        let log = open(&disk, recover(&disk).expect("a store"));
+        Self {
+            disk,
+            log: log.expect("room"),
+            kept: Messages::new(),
+            unsure: BTreeSet::new(),
+            refused: BTreeSet::new(),
+            place_next: 1,
+            random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
+        }
+    }
+
+    pub(super) fn random(&mut self, below: u64) -> u64 {
+        self.random = self
+            .random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.random >> 33) % below
+    }
+
+    /// A commit of some messages, acknowledgements, deliveries and purges.
+    pub(super) fn commit(&mut self) {
+        let come = self.draw_messages();
+        let gone = self.draw_departures();
+        let purged = (self.random(40) == 0).then(|| QueueKey {
+            vhost: 1,
+            queue: self.random(QUEUES),
+        });
+        let committed = self.write(&come, &gone, purged);
+        let purges = |key: &(QueueKey, i64)| purged == Some(key.0);
+        match committed {
+            Ok(()) => {
+                self.kept
+                    .retain(|key, _| !gone.contains(key) && !purges(key));
+                self.kept.extend(come);
+                self.refused.append(&mut self.unsure);
+                self.refused.retain(|key| !self.kept.contains_key(key));
+            }
+            Err(_) => {
+                self.unsure.extend(come.keys().copied());
+                self.unsure.extend(gone);
+                let purged = self.kept.keys().filter(|key| purges(key)).copied();
+                self.unsure.extend(purged);
+            }
+        }
+        if self.random(3) == 0 {
+            self.log.keeper().work();
+        }
+    }
+
+    fn draw_messages(&mut self) -> Messages {
+        let mut come = Messages::new();
+        let count = 1 + self.random(8);
+        for _ in 0..count {
+            let queue = QueueKey {
+                vhost: 1,
+                queue: self.random(QUEUES),
+            };
+            let length = match self.random(10) {
+                0 => self.random(6000),
+                _ => self.random(400),
+            };
+            let body = vec![(self.place_next % 251) as u8; length as usize];
+            come.insert((queue, self.place_next), body);
+            self.place_next += 1;
+        }
+        come
+    }
+
+    fn draw_departures(&mut self) -> BTreeSet<(QueueKey, i64)> {
+        let mut gone = BTreeSet::new();
+        let is_draining = self.random(3) > 0;
+        for _ in 0..if is_draining { self.random(14) } else { 0 } {
+            let at = match self.random(3) {
+                // Mostly from the front.
+                0 => self.random(self.kept.len().max(1) as u64) as usize,
+                _ => 0,
+            };
+            let kept = self.kept.keys().filter(|key| !gone.contains(*key));
+            if let Some(key) = kept.clone().nth(at).or_else(|| kept.clone().next()) {
+                gone.insert(*key);
+            }
+        }
+        gone
+    }
+
+    fn write(
+        &mut self,
+        come: &Messages,
+        gone: &BTreeSet<(QueueKey, i64)>,
+        purged: Option<QueueKey>,
+    ) -> Result<(), Fault> {
+        let delivered = self.kept.keys().next().copied();
+        let state = Arc::clone(self.log.state());
+        let mut draft = self.log.begin(20_000, Purpose::Adding)?;
+        {
+            let state = state.lock().expect("no panic");
+            if let Some(queue) = purged {
+                draft.purge(queue);
+            }
+            if let Some((queue, place)) = delivered {
+                draft.deliver(&state, queue, place, 3);
+            }
+            let mut gone = gone.iter();
+            for ((queue, place), body) in come {
+                draft.store(*queue, *place, 0, |out| {
+                    message::encode(&stored(body), None, out)
+                });
+                if let Some((queue, place)) = gone.next() {
+                    draft.remove(&state, *queue, *place);
+                }
+            }
+            for (queue, place) in gone {
+                draft.remove(&state, *queue, *place);
+            }
+        }
+        self.log.commit(draft, 1000)
+    }
+
+    /// A step of giving space back.
+    pub(super) fn clean(&mut self) {
+        let now = Instant::now();
+        let chosen = Cleaning::choose(&self.log, now, Duration::ZERO);
+        if let Ok(Some(mut cleaning)) = chosen {
+            for _ in 0..1 + self.random(3) {
+                // A failed step leaves everything as it was.
+                if cleaning.step(&mut self.log, 1000).unwrap_or(true) {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Ends the process, or the power, and starts again: without a loss, and with everything that was kept.
+    pub(super) fn crash(self, loses_power: bool) -> Self {
+        let disk = match loses_power {
+            true => self.disk.lose_power(),
+            false => self.disk.kill(),
+        };
+        // The last commit may then have come to the disk or not.
+        let is_open = loses_power || self.disk.has_ended();
+        let Self {
+            log,
+            mut kept,
+            unsure,
+            mut refused,
+            place_next,
+            random,
+            ..
+        } = self;
+        // Nothing of the former process reaches the disk of the next one.
+        drop(log);
+        let recovered = recover(&disk).expect("a disk that can be read");
+        assert!(recovered.loss.is_empty(), "{:?}", recovered.loss);
+        let found = all(&disk, &recovered);
+        for (key, body) in &kept {
+            match found.get(key) {
+                Some(found) => assert_eq!(found.as_ref(), Some(body), "{key:?}"),
+                // Its acknowledgement could not be written, and was.
+                None => assert!(is_open && unsure.contains(key), "{key:?} is lost"),
+            }
+        }
+        for (key, body) in found {
+            assert!(!refused.contains(&key), "{key:?} comes back");
+            kept.entry(key).or_insert_with(|| {
+                let is_unsure = is_open && unsure.contains(&key);
+                assert!(is_unsure, "{key:?} was never kept");
+                body.expect("whole")
+            });
+        }
+        let present: BTreeSet<_> = all(&disk, &recovered).into_keys().collect();
+        kept.retain(|key, _| present.contains(key));
+        refused.extend(unsure);
+        refused.retain(|key| !kept.contains_key(key));
+        let log = open(&disk, recovered).expect("a disk without a failure");
+        Self {
+            disk,
+            log,
+            kept,
+            unsure: BTreeSet::new(),
+            refused,
+            place_next,
+            random,
+        }
+    }
+
+    /// Each queue's messages, read in small parts.
+    pub(super) fn check_reads(&mut self) {
+        let contents = Contents::new(
+            Arc::clone(self.log.disk()),
+            Arc::clone(self.log.state()),
+            self.log.store(),
+        );
+        for queue in 0..QUEUES {
+            let queue = QueueKey { vhost: 1, queue };
+            let mut found = Vec::new();
+            let mut from = i64::MIN;
+            loop {
+                let bytes_max = 1 + self.random(5000);
+                let places = (from, i64::MAX);
+                let (read, upto) = contents.read(queue, places, bytes_max).expect("readable");
+                if read.is_empty() {
+                    break;
+                }
+                from = upto.saturating_add(1);
+                found.extend(read.into_iter().map(|(place, message)| {
+                    let message = message.expect("whole");
+                    (place, message.content.body().to_vec())
+                }));
+            }
+            let kept = self.kept.iter().filter(|((key, _), _)| *key == queue);
+            let expected: Vec<_> = kept
+                .map(|((_, place), body)| (*place, body.clone()))
+                .collect();
+            assert_eq!(found.len(), expected.len(), "{queue:?}");
+            assert_eq!(found, expected);
+        }
+    }
+
+    pub(super) fn log(&mut self) -> &mut Log {
+        &mut self.log
+    }
+}
+
+fn open(disk: &SimulatedDisk, recovered: Recovered) -> Result<Log, Fault> {
+    Log::open(Arc::new(disk.clone()), recovered, config())
+}
+
+#[test]
+fn nothing_confirmed_is_lost_and_nothing_refused_returns() {
+    for seed in 1..=30 {
+        let mut run = Run::begin(seed, 1 << 20);
+        for round in 0..12 {
+            let fails = run.random(3) == 0;
+            for step in 0..30 {
+                if fails && step == 10 {
+                    let (operations, kinds) = (run.random(12), run.random(3));
+                    let kind = match kinds {
+                        0 => io::ErrorKind::StorageFull,
+                        1 => io::ErrorKind::Other,
+                        _ => io::ErrorKind::ReadOnlyFilesystem,
+                    };
+                    run.disk.fail_in(operations, kind);
+                }
+                run.commit();
+                if run.random(4) == 0 {
+                    run.clean();
+                }
+            }
+            if run.random(2) == 0 {
+                run.check_reads();
+            }
+            let loses_power = run.random(2) == 0;
+            eprintln!("seed {seed}, round {round}, power lost: {loses_power}");
+            run = run.crash(loses_power);
+            run.check_reads();
+        }
+    }
+}
+
+#[test]
+fn a_crash_at_any_operation_loses_nothing_confirmed() {
+    for seed in 100..=104 {
+        for operations in 0..160 {
+            let mut run = Run::begin(seed, 1 << 20);
+            for _ in 0..40 {
+                run.commit();
+            }
+            run.disk.end_in(Some(operations));
+            for _ in 0..12 {
+                run.commit();
+                run.clean();
+            }
+            let loses_power = operations % 2 == 0;
+            run = run.crash(loses_power);
+            run.commit();
+            run.check_reads();
+        }
+    }
+}
+
+#[test]
+fn a_full_disk_takes_removals_and_then_messages_again() {
+    for seed in 200..=210 {
+        let mut run = Run::begin(seed, 300 << 10);
+        for _ in 0..400 {
+            run.commit();
+            run.log().keeper().work();
+        }
+        assert!(run.disk.used_bytes() <= 300 << 10);
+        // Everything goes, in parts.
+        while !run.kept.is_empty() {
+            let gone: Vec<_> = run.kept.keys().take(50).copied().collect();
+            let state = Arc::clone(run.log().state());
+            let mut draft = run.log().begin(4000, Purpose::Freeing).expect("a reserve");
+            for (queue, place) in &gone {
+                draft.remove(&state.lock().expect("no panic"), *queue, *place);
+            }
+            run.log().commit(draft, 1000).expect("room for removals");
+            run.log().keeper().work();
+            gone.iter().for_each(|key| drop(run.kept.remove(key)));
+        }
+        run.log().keeper().work();
+        let used = run.disk.used_bytes();
+        assert!(used <= 5 * SEGMENT_BYTES, "{used} bytes for nothing");
+        run.log()
+            .begin(20_000, Purpose::Adding)
+            .expect("room again");
+        run.crash(false).check_reads();
+    }
+}
+
+#[test]
+fn a_tenth_that_lives_takes_little_space() {
+    let mut run = Run::begin(300, 64 << 20);
+    let queue = QueueKey { vhost: 1, queue: 0 };
+    for place in 1..=4000 {
+        let mut draft = run.log().begin(2000, Purpose::Adding).expect("room");
+        let body = vec![(place % 251) as u8; 1000];
+        draft.store(queue, place, 0, |out| {
+            message::encode(&stored(&body), None, out)
+        });
+        run.log().commit(draft, 1000).expect("room");
+        run.kept.insert((queue, place), body);
+        if place % 10 != 0 {
+            continue;
+        }
+        // Nine of ten of earlier ones.
+        let state = Arc::clone(run.log().state());
+        let mut draft = run.log().begin(2000, Purpose::Freeing).expect("room");
+        for gone in place - 9..place {
+            draft.remove(&state.lock().expect("no panic"), queue, gone);
+            run.kept.remove(&(queue, gone));
+        }
+        run.log().commit(draft, 1000).expect("room");
+        run.clean();
+        run.log().keeper().work();
+    }
+    for _ in 0..1000 {
+        run.clean();
+    }
+    run.log().keeper().work();
+    let bytes = run.disk.used_bytes();
+    let live = run.kept.len() as u64 * 1100;
+    assert!(bytes < 3 * live + 4 * SEGMENT_BYTES, "{bytes} for {live}");
+    run.check_reads();
+    run.crash(false).check_reads();
+}
