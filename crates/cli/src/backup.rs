@@ -12,8 +12,8 @@ use crate::wait_for;
 /// Copy a running node's durable data (queues, exchanges, bindings, persistent messages) to a file.
 ///
 /// The node serves meanwhile. The copy has everything that was confirmed before the command began. It gets its name
-/// when it is complete and synced; existing files are not overwritten. To restore, replace a stopped node's store by
-/// it. Replicated vhosts are not included.
+/// when it is complete and synced; existing files are not overwritten. `crosstie restore`
+/// puts it in the place of a stopped node's store. Replicated vhosts are not included.
 #[derive(clap::Args)]
 pub(crate) struct BackupArguments {
     /// File to create.

@@ -26,6 +26,11 @@ const GROUPS: [Group; 4] = [
             ("stop", "Stop a node"),
             ("keys", "Show or create keys; show credentials"),
             ("passwd", "Create a principal's entry from a password"),
+            (
+                "store",
+                "Check a stopped node's store; salvage a damaged one",
+            ),
+            ("restore", "Put a backup in the place of a store"),
             ("version", "Print the version and the platform"),
         ],
     ),

@@ -36,6 +36,7 @@ mod replicated_log;
 mod start;
 mod status;
 mod stop;
+mod store;
 mod subscribe;
 mod version;
 mod wamp_arguments;
@@ -73,6 +74,8 @@ enum Command {
     Bindings(queues::BindingsArguments),
     Connections(queues::ConnectionsArguments),
     Backup(backup::BackupArguments),
+    Restore(store::RestoreArguments),
+    Store(store::StoreArguments),
     Amqp(amqp::AmqpArguments),
     Sessions(queues::sessions::SessionsArguments),
     /// Set up and watch several nodes of the same realms, or try a demo.
@@ -130,6 +133,8 @@ pub fn main() -> ExitCode {
         Command::Connections(arguments) => queues::connections(arguments),
         Command::Amqp(arguments) => amqp::run(arguments),
         Command::Backup(arguments) => backup::backup(arguments),
+        Command::Restore(arguments) => store::restore(&arguments),
+        Command::Store(arguments) => store::run(arguments),
         Command::Sessions(arguments) => queues::sessions::run(arguments),
         Command::Cluster(command) => cluster::run(command),
         Command::Keys(arguments) => keys::run(arguments),

@@ -26,14 +26,22 @@ pub enum StoreErrorKind {
     InUse,
     /// It has the events of another realm.
     OtherRealm { realm: String },
-    /// A backup takes no other file's place.
+    /// Neither a backup nor a salvaged store takes another file's place.
     Exists,
+    /// A restore replaces a store only if that is asked for.
+    Replaces,
+    /// It is something else than a backup.
+    NoBackup,
+    /// A backup of which a part cannot be read.
+    DamagedBackup { what: String },
     /// A backup that was cut short, or is being made.
     Partial,
     /// The store had to do something else before the backup was whole.
     Abandoned { why: &'static str },
     /// The disk, or the bound on the file, is full.
     Full,
+    /// It is a store of version 0.1.0.
+    Earlier,
     /// It is of another version of this program.
     Version { found: i64, expected: i64 },
     /// The system refused something.
@@ -86,6 +94,40 @@ impl StoreError {
     }
 }
 
+impl StoreError {
+    /// Why a backup, a salvage or a restore was not made.
+    fn fmt_copy(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = self.path.display();
+        match &self.kind {
+            StoreErrorKind::Exists => write!(
+                f,
+                "{path} is there already; it is left as it is: name a path where nothing is"
+            ),
+            StoreErrorKind::Replaces => write!(
+                f,
+                "{path} is there already; it is left as it is: with `--replace` the backup takes its place, and it is \
+                 kept beside that"
+            ),
+            StoreErrorKind::NoBackup => write!(
+                f,
+                "{path} is no backup: expected a file that `crosstie backup` made"
+            ),
+            StoreErrorKind::DamagedBackup { what } => write!(
+                f,
+                "{path} is damaged ({what}): restore another backup, or `crosstie store salvage` brings what can be \
+                 read of it into a new store"
+            ),
+            StoreErrorKind::Partial => write!(
+                f,
+                "{path} is there already, from a backup that is being made or was cut short: in the \
+                 latter case, remove it"
+            ),
+            StoreErrorKind::Abandoned { why } => write!(f, "{path} was not made: {why}"),
+            _ => Ok(()),
+        }
+    }
+}
+
 impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = self.path.display();
@@ -102,8 +144,9 @@ impl fmt::Display for StoreError {
             ),
             StoreErrorKind::Loss { what } => write!(
                 f,
-                "{path} is damaged, and confirmed data is missing: {what}; it is left as it is: put a backup in \
-                 its place (`crosstie restore`), or continue without that data (`--accept-loss`)"
+                "{path} is damaged, and confirmed data is missing: {what}; it is left as it is: see all of it \
+                 (`crosstie store check`), put a backup in its place (`crosstie restore`), or continue without that \
+                 data (`--accept-loss`)"
             ),
             StoreErrorKind::Messages { messages } => write!(
                 f,
@@ -120,17 +163,18 @@ impl fmt::Display for StoreError {
                 "{path} has the events of realm {realm}; it is left as it is: each realm needs a \
                  store of its own"
             ),
-            StoreErrorKind::Exists => write!(
-                f,
-                "{path} is there already; it is left as it is: name another file for the backup"
-            ),
-            StoreErrorKind::Partial => write!(
-                f,
-                "{path} is there already, from a backup that is being made or was cut short: in the \
-                 latter case, remove it"
-            ),
-            StoreErrorKind::Abandoned { why } => write!(f, "{path} was not made: {why}"),
+            StoreErrorKind::Exists
+            | StoreErrorKind::Replaces
+            | StoreErrorKind::NoBackup
+            | StoreErrorKind::DamagedBackup { .. }
+            | StoreErrorKind::Partial
+            | StoreErrorKind::Abandoned { .. } => self.fmt_copy(f),
             StoreErrorKind::Full => write!(f, "{path}: no space left for it"),
+            StoreErrorKind::Earlier => write!(
+                f,
+                "{path} is a store of version 0.1.0, one SQLite file; it is left as it is: a start of this version \
+                 upgrades it, and keeps it beside the new store"
+            ),
             StoreErrorKind::Version { found, expected } => write!(
                 f,
                 "{path} is a store of version {found}, this program reads version {expected}: \

@@ -72,8 +72,11 @@ fn a_damaged_message_is_named_with_its_queue_and_the_rest_is_there() {
         commit(&mut store, vec![enqueued(1, 5000), dequeued(1, 5000)]).expect("room");
     }
     let checked = check(&path(&directory)).expect("readable");
-    assert_eq!((checked.queues, checked.messages), (2, 2009));
-    assert!(!checked.is_whole() && checked.missing.is_empty());
+    assert_eq!((checked.queues().count(), checked.whole()), (2, 2009));
+    assert_eq!((checked.lost(), checked.unknown_records), (1, 0));
+    let fault = &checked.faults[0];
+    assert!(fault.is_loss, "{fault:?}");
+    assert_eq!(fault.what, "queue 'r' of vhost '/': 1 message is damaged");
     contents(&path(&directory)).expect_err("it is not whole");
     let (mut store, restored) = Store::open(accepting(&directory)).expect("the rest");
     assert_eq!(restored.len(), 3 + 2000 + 9);
@@ -184,11 +187,11 @@ fn what_can_be_read_is_salvaged() {
     let to = directory.path().join("salvaged");
     let salvaged = salvage(&path(&directory), &to).expect("the rest");
     assert_eq!(snapshot(&path(&directory)), before);
-    let damaged = salvaged.lost.damaged.iter();
+    let queues = salvaged.source.queues();
     // The sector has a part of one more message.
-    let of_second = damaged.filter(|damaged| damaged.id == QueueId(2));
-    assert_eq!(of_second.map(|damaged| damaged.messages).sum::<u64>(), 1);
-    assert_eq!(salvaged.lost.missing.len(), 1);
+    let of_second = queues.filter(|queue| queue.number == 2);
+    assert_eq!(of_second.map(|queue| queue.damaged).sum::<u64>(), 1);
+    assert!(salvaged.source.unknown_records > 0 && salvaged.renamed.is_empty());
     let found = contents(&to).expect("a whole store");
     assert_eq!(found.len() as u64, 3 + salvaged.messages);
     salvage(&path(&directory), &to).expect_err("something is there");
@@ -206,11 +209,17 @@ fn a_backup_is_restored_and_the_former_store_is_kept() {
     let all = kept(&directory);
     let (mut store, _) = Store::open(config(&directory)).expect("a store");
     commit(&mut store, vec![Record::Purged { queue: QueueId(1) }]).expect("room");
-    restore(&backup, &path(&directory)).expect_err("it is open");
+    let error = restore(&backup, &path(&directory), true).expect_err("it is open");
+    assert!(matches!(error.kind, StoreErrorKind::InUse), "{error}");
     drop(store);
-    let former = restore(&backup, &path(&directory)).expect("restored");
+    let before = snapshot(directory.path());
+    let error = restore(&backup, &path(&directory), false).expect_err("a store is there");
+    assert!(error.to_string().contains("--replace"), "{error}");
+    assert_eq!(snapshot(directory.path()), before);
+    let put_back = restore(&backup, &path(&directory), true).expect("restored");
+    assert_eq!((put_back.queues, put_back.messages), (2, 2010));
     assert_eq!(kept(&directory), all);
-    let former = former.expect("a former store");
+    let former = put_back.former.expect("a former store");
     assert_eq!(contents(&former).expect("readable").len(), 3 + 10);
     // It continues as any store.
     let (mut store, _) = Store::open(config(&directory)).expect("a store");
@@ -219,7 +228,8 @@ fn a_backup_is_restored_and_the_former_store_is_kept() {
     drop(store);
     assert_eq!(kept(&directory).len(), all.len() + 1);
     let elsewhere = directory.path().join("elsewhere");
-    assert_eq!(restore(&backup, &elsewhere).expect("restored"), None);
+    let put_back = restore(&backup, &elsewhere, false).expect("restored");
+    assert_eq!(put_back.former, None);
     assert_eq!(contents(&elsewhere).expect("readable").len(), all.len());
     // In place of a store, as it was with earlier versions.
     let simply = directory.path().join("simply");
@@ -241,11 +251,9 @@ fn a_damaged_backup_is_refused() {
         bytes[at + 1] ^= 4;
         bytes.truncate(length);
         fs::write(&backup, bytes).expect("written");
-        let error = restore(&backup, &to).expect_err("it is damaged");
-        assert!(
-            matches!(error.kind, StoreErrorKind::Damaged { .. }),
-            "{error}"
-        );
-        assert!(!to.exists());
+        let before = snapshot(directory.path());
+        let error = restore(&backup, &to, false).expect_err("it is damaged");
+        assert!(error.to_string().contains("is damaged"), "{error}");
+        assert_eq!(snapshot(directory.path()), before);
     }
 }

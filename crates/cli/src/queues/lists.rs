@@ -16,8 +16,8 @@ pub(super) struct List {
 
 /// A column of the table.
 pub(crate) struct Column {
-    pub(super) title: &'static str,
-    pub(super) value: Show,
+    pub(crate) title: &'static str,
+    pub(crate) value: Show,
 }
 
 /// The content of a cell.

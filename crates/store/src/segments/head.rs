@@ -58,6 +58,15 @@ pub(crate) fn read(disk: &dyn Disk) -> io::Result<Confirmed> {
     }
 }
 
+/// The number of slots with bytes that are not as they were written.
+pub(crate) fn damaged_slots(bytes: &[u8]) -> usize {
+    let second = bytes.get(SLOT_BYTES as usize..).unwrap_or_default();
+    let slots = [bytes, second].into_iter();
+    slots
+        .filter(|slot| !slot.is_empty() && decode(slot).is_none())
+        .count()
+}
+
 fn newest(bytes: &[u8]) -> Confirmed {
     let second = bytes.get(SLOT_BYTES as usize..).unwrap_or_default();
     let slots = [bytes, second].into_iter().filter_map(decode);
