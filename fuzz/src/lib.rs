@@ -11,6 +11,7 @@ pub mod joints;
 pub mod ledger;
 pub mod mutation;
 pub mod scenario;
+pub mod store;
 pub mod streams;
 pub mod web;
 pub mod x509;

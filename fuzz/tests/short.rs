@@ -5,7 +5,9 @@
 use std::panic;
 
 use crosstie_fuzz::mutation::{Random, mutated};
-use crosstie_fuzz::{amqp, codec, fabric, framing, joints, ledger, scenario, streams, web, x509};
+use crosstie_fuzz::{
+    amqp, codec, fabric, framing, joints, ledger, scenario, store, streams, web, x509,
+};
 use crosstie_wamp::Serializer;
 
 const RUNS: u64 = 100_000;
@@ -280,4 +282,44 @@ fn x509_certificate() {
         &x509::certificate_seeds(),
         x509::certificate,
     );
+}
+
+#[test]
+fn store_record() {
+    check("store_record", &store::seeds(0), store::record);
+}
+
+#[test]
+fn store_heads() {
+    check("store_heads", &store::seeds(1), store::heads);
+}
+
+#[test]
+fn store_manifest() {
+    check("store_manifest", &store::seeds(2), store::manifest);
+}
+
+#[test]
+fn store_index() {
+    check("store_index", &store::seeds(3), store::index);
+}
+
+#[test]
+fn store_payload() {
+    check("store_payload", &store::seeds(4), store::payload);
+}
+
+#[test]
+fn store_segment() {
+    check("store_segment", &store::seeds(5), store::segment);
+}
+
+#[test]
+fn store_whole() {
+    check("store_whole", &store::seeds(6), store::store);
+}
+
+#[test]
+fn store_backup() {
+    check("store_backup", &store::seeds(7), store::backup);
 }

@@ -139,9 +139,9 @@ pub(crate) fn end(path: &Path) -> Result<(u64, u64), StoreError> {
     Ok((head.end_sequence, head.time_ms))
 }
 
-fn head(file: &File, path: &Path) -> Result<Head, StoreError> {
+fn head(file: &dyn DiskFile, path: &Path) -> Result<Head, StoreError> {
     let mut bytes = [0; SEGMENT_HEAD_BYTES as usize];
-    let count = DiskFile::read_at(file, &mut bytes, 0);
+    let count = file.read_at(&mut bytes, 0);
     let count = count.map_err(|error| StoreError::io(path, "reading it", error))?;
     Head::decode(&bytes[..count]).ok_or_else(|| damaged(path, "it is not a whole backup".into()))
 }
@@ -182,9 +182,18 @@ pub(crate) fn survey(
     path: &Path,
     visit: &mut dyn FnMut(QueueKey, i64, &Item) -> Result<(), StoreError>,
 ) -> Result<Surveyed, StoreError> {
+    let file = File::open(path).map_err(|error| StoreError::io(path, "reading it", error))?;
+    survey_file(&file, path, visit)
+}
+
+/// The same, of a file that is open.
+pub(crate) fn survey_file(
+    file: &dyn DiskFile,
+    path: &Path,
+    visit: &mut dyn FnMut(QueueKey, i64, &Item) -> Result<(), StoreError>,
+) -> Result<Surveyed, StoreError> {
     let fault = |error| StoreError::io(path, "reading it", error);
-    let file = File::open(path).map_err(fault)?;
-    let head = head(&file, path)?;
+    let head = head(file, path)?;
     let bounds = Bounds {
         first_sequence: 1,
         end_sequence: Some(head.records.saturating_add(1)),
@@ -194,7 +203,7 @@ pub(crate) fn survey(
     let mut chunk = Chunk::default();
     let mut records = 0;
     let mut outcome = Ok(());
-    let scanned = scan(&file, bounds, &mut |found| {
+    let scanned = scan(file, bounds, &mut |found| {
         records += 1;
         if outcome.is_ok() {
             let item = chunk.item(found);
@@ -210,6 +219,28 @@ pub(crate) fn survey(
         end_sequence: head.end_sequence,
         time_ms: head.time_ms,
     })
+}
+
+/// Records with right checksums, for fuzzing.
+pub(crate) fn records_mended(head: &[u8], records: &[u8]) -> Vec<u8> {
+    let number = Head::decode(head).map_or(0, |head| head.number);
+    let mut records = records.to_vec();
+    Salt::of(number).mend(&mut records, 0);
+    records
+}
+
+/// A backup with those records, for fuzzing.
+pub(crate) fn example(records: &[u8], end_sequence: u64) -> Vec<u8> {
+    let head = Head {
+        records: end_sequence - 1,
+        end_sequence,
+        time_ms: 7,
+        number: 9,
+    };
+    let mut out = head.encode();
+    out.resize(SEGMENT_HEAD_BYTES as usize, 0);
+    out.extend_from_slice(&records_mended(&out, records));
+    out
 }
 
 /// The commit that is being read.

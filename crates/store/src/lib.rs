@@ -33,6 +33,8 @@ mod error;
 mod events;
 mod file;
 mod form;
+#[doc(hidden)]
+pub mod fuzzing;
 mod gather;
 mod inspect;
 mod items;

@@ -157,6 +157,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "queues",
             "routing",
             "scenario",
+            "store",
             "streams",
             "wamp",
             "web",

@@ -279,6 +279,23 @@ pub(crate) fn read_summary(
     Ok(body.and_then(|body| decode_body(head, body)))
 }
 
+/// With right lengths and checksums, for fuzzing: what is after the head is its body, up to the offsets.
+pub(crate) fn mended(input: &[u8]) -> Vec<u8> {
+    let mut out = input.to_vec();
+    let Some((head, rest)) = out.split_at_mut_checked(HEAD_BYTES) else {
+        return out;
+    };
+    let offsets_bytes = Cursor::new(&head[52..]).u32().unwrap_or_default() as usize;
+    let (body, offsets) = rest.split_at(rest.len().saturating_sub(offsets_bytes));
+    head[48..52].copy_from_slice(&(body.len() as u32).to_le_bytes());
+    head[52..56].copy_from_slice(&(offsets.len() as u32).to_le_bytes());
+    head[56..60].copy_from_slice(&crc32fast::hash(body).to_le_bytes());
+    head[60..64].copy_from_slice(&crc32fast::hash(offsets).to_le_bytes());
+    let checksum = crc32fast::hash(&head[12..]);
+    head[8..12].copy_from_slice(&checksum.to_le_bytes());
+    out
+}
+
 /// The store that an index names.
 pub(crate) fn store(disk: &dyn Disk, number: u32) -> io::Result<Option<u64>> {
     let file = match disk.open_to_read(&index_name(number)) {

@@ -24,6 +24,34 @@ impl Salt {
         Self(crc32fast::hash(&store.to_le_bytes()))
     }
 
+    /// A header with a right checksum, for fuzzing.
+    pub(crate) fn mended(self, bytes: &[u8; HEADER_BYTES]) -> [u8; HEADER_BYTES] {
+        let mut out = *bytes;
+        let checksum = self.checksum(&bytes[4..]);
+        out[..4].copy_from_slice(&checksum.to_le_bytes());
+        out
+    }
+
+    /// Writes right checksums into the records from an offset on, for fuzzing.
+    pub(crate) fn mend(self, bytes: &mut [u8], from: usize) {
+        let mut at = from;
+        while let Some(header) = bytes
+            .get(at..)
+            .and_then(<[u8]>::first_chunk::<HEADER_BYTES>)
+        {
+            let length = u32::from_le_bytes([8, 9, 10, 11].map(|at: usize| header[at])) as usize;
+            let mut header = *header;
+            let payload = bytes
+                .get(at + HEADER_BYTES..)
+                .and_then(|rest| rest.get(..length));
+            if let Some(payload) = payload {
+                header[4..8].copy_from_slice(&crc32fast::hash(payload).to_le_bytes());
+            }
+            bytes[at..at + HEADER_BYTES].copy_from_slice(&self.mended(&header));
+            at += record_bytes(length) as usize;
+        }
+    }
+
     fn checksum(self, bytes: &[u8]) -> u32 {
         let mut hasher = crc32fast::Hasher::new_with_initial(self.0);
         hasher.update(bytes);
