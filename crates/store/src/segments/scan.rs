@@ -147,12 +147,19 @@ impl Scan<'_> {
         while let Some(bytes) = self.window.header(at)? {
             if Header::may_follow(&bytes, sequence)
                 && let Some(header) = Header::decode(&bytes, self.bounds.salt)
+                && self.is_possible(&header)
             {
                 return Ok(Some((at, header)));
             }
             at += ALIGNMENT as u64;
         }
         Ok(None)
+    }
+
+    /// A record of the present commit, or of one that begins after all that was read.
+    fn is_possible(&self, header: &Header) -> bool {
+        let start = header.commit_start();
+        start == self.commit || start >= self.expected
     }
 
     /// Looks for a later record. Returns whether there is one before which something is missing.
