@@ -60,7 +60,7 @@ impl Directory {
             .collect();
         let mut found = Vec::new();
         let mut orphans = Vec::new();
-        for name in names {
+        for name in names.clone() {
             let path = format!("{directory}/{name}");
             if name.ends_with(files::DELETED) {
                 self.removed.push(path);
@@ -76,7 +76,7 @@ impl Directory {
                 self.logs
                     .insert((Arc::clone(vhost), stream.id), Arc::new(log));
             } else if name.parse::<u64>().is_ok() {
-                let aside = format!("{path}{}", files::ORPHAN);
+                let aside = format!("{directory}/{}", aside(&name, &names));
                 let moved = self.disk.rename(&path, &aside);
                 moved.map_err(|error| self.error(&path, &error))?;
                 orphans.push(self.root.join(aside).display().to_string());
@@ -87,5 +87,29 @@ impl Directory {
 
     fn error(&self, path: &str, error: &io::Error) -> String {
         format!("'{}': {error}", self.root.join(path).display())
+    }
+}
+
+/// A name for an orphan that none has yet: another stream may have had its number before.
+fn aside(name: &str, names: &[String]) -> String {
+    let orphan = format!("{name}{}", files::ORPHAN);
+    let numbered = (2..).map(|nth| format!("{orphan}-{nth}"));
+    let mut free = std::iter::once(orphan.clone())
+        .chain(numbered)
+        .filter(|aside| !names.contains(aside));
+    free.next().unwrap_or(orphan)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_orphan_gets_a_name_that_is_free() {
+        let names = |names: &[&str]| -> Vec<_> { names.iter().map(ToString::to_string).collect() };
+        assert_eq!(aside("12", &names(&["12", "3"])), "12.orphan");
+        assert_eq!(aside("12", &names(&["12", "12.orphan"])), "12.orphan-2");
+        let both = names(&["12", "12.orphan", "12.orphan-2"]);
+        assert_eq!(aside("12", &both), "12.orphan-3");
     }
 }
