@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -352,6 +353,11 @@ def test_a_full_disk(small_disk):
     else:
         raise AssertionError("the disk is never full")
     assert node.metric("realm_store_failing", realm="realm1") == 1
+    status, health = node.health()
+    assert status == 200
+    assert "realm 'realm1'" in health.lower()
+    assert "its event store cannot be written: " in health
+    assert "no space left" in health
     # Others go on.
     reader = small_disk.join()
     reader.subscribe("org.elsewhere")
@@ -361,6 +367,7 @@ def test_a_full_disk(small_disk):
     remount = ["mount", "-o", "remount,size=64m", str(small_disk.path.parent)]
     subprocess.run(remount, check=True)
     await_true("it writes again", lambda: node.metric("realm_store_failing") == 0, DEADLINE_S)
+    assert node.health() == (200, "ok\n")
     # Unwritten events were kept, and are there now.
     assert numbers(events(peer)) == [*taken, len(taken)]
     acknowledged(peer, 999)
@@ -368,6 +375,16 @@ def test_a_full_disk(small_disk):
     shutil.copytree(small_disk.path.parent, small_disk.directory / "copy")
     small_disk.path = small_disk.directory / "copy" / "events.db"
     assert numbers(events(small_disk.start())) == [*taken, len(taken), 999]
+
+
+@pytest.mark.parametrize("is_there", [False, True], ids=["no file", "a file"])
+def test_a_read_only_disk(small_disk, is_there):
+    if is_there:
+        acknowledged(small_disk.start(), 1)
+        small_disk.stop()
+    remount = ["mount", "-o", "remount,ro", str(small_disk.path.parent)]
+    subprocess.run(remount, check=True)
+    assert re.search("read-only file ?system", small_disk.refuse().lower())
 
 
 def test_more_than_may_wait(kept):

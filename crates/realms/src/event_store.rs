@@ -2,7 +2,7 @@
 
 use std::mem;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use crosstie_config as model;
@@ -40,7 +40,8 @@ struct Told {
     events: AtomicU64,
     bytes: AtomicU64,
     waiting_bytes: AtomicUsize,
-    is_failing: AtomicBool,
+    /// Why nothing can be written.
+    failure: Mutex<Option<String>>,
 }
 
 /// The state of a store, for the metrics.
@@ -82,7 +83,7 @@ impl RealmStore {
             events: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
             waiting_bytes: AtomicUsize::new(0),
-            is_failing: AtomicBool::new(false),
+            failure: Mutex::default(),
         });
         let owner = Arc::clone(&told);
         let keeper = EventKeeper::start(opened, store.buffer_bytes_max, owner)
@@ -120,8 +121,13 @@ impl RealmStore {
             events: self.told.events.load(Ordering::Relaxed),
             bytes: self.told.bytes.load(Ordering::Relaxed),
             waiting_bytes: self.told.waiting_bytes.load(Ordering::Relaxed),
-            is_failing: self.told.is_failing.load(Ordering::Relaxed),
+            is_failing: self.told.failure.lock().is_some(),
         }
+    }
+
+    /// Why nothing can be written at present.
+    pub fn failure(&self) -> Option<String> {
+        self.told.failure.lock().clone()
     }
 }
 
@@ -156,7 +162,7 @@ impl EventOwner for Told {
     }
 
     fn failed(&self, error: Option<&StoreError>) {
-        self.is_failing.store(error.is_some(), Ordering::Relaxed);
+        *self.failure.lock() = error.map(ToString::to_string);
         let name = &self.name;
         match error {
             Some(error) => {

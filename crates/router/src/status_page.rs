@@ -7,6 +7,7 @@ use std::time::Duration;
 use crosstie_broker::{self as amqp, Alarm, Ownership, Whose};
 use crosstie_fabric::State;
 use crosstie_front::markup::escaped;
+use crosstie_realms::event_store::RealmStore;
 use crosstie_site::pages::{Figures, Form};
 use parking_lot::Mutex;
 
@@ -59,7 +60,7 @@ impl Figures for Told {
 /// Whether the node is ready for clients: 503 if clients would be admitted and not served, because durable messages
 /// cannot be stored, a vhost has no owner, or a realm refuses all sessions. Neither full memory nor a low disk takes a
 /// node out of service: consumers are served, and free memory. Nor does a realm without its other nodes that serves its
-/// own sessions.
+/// own sessions, or one whose events cannot be stored.
 fn health(routers: &[Arc<Registry>]) -> (bool, String) {
     let mut wrong = String::new();
     let mut is_ready = true;
@@ -86,6 +87,13 @@ fn health(routers: &[Arc<Registry>]) -> (bool, String) {
         }
     }
     for (router, realm) in realms(routers) {
+        if let Some(why) = realm.store.as_ref().and_then(RealmStore::failure) {
+            let (router, realm) = (router.id(), realm.name());
+            let _ = writeln!(
+                wrong,
+                "Realm '{realm}' of router '{router}': its event store cannot be written: {why}"
+            );
+        }
         let Some(port) = &realm.port else {
             continue;
         };

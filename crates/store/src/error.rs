@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::StatVfsMountFlags;
+
 /// The fault of a file, and the next step for the operator.
 #[derive(Debug)]
 pub struct StoreError {
@@ -85,6 +87,13 @@ impl StoreError {
             Some(ErrorCode::NotADatabase) => StoreErrorKind::Foreign {
                 what: "it is no SQLite file".to_owned(),
             },
+            // SQLite has several words for it.
+            Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::SystemIoFailure)
+                if is_read_only(path) =>
+            {
+                let error = io::ErrorKind::ReadOnlyFilesystem.into();
+                StoreErrorKind::Io { doing, error }
+            }
             Some(ErrorCode::DatabaseCorrupt) => StoreErrorKind::Damaged {
                 what: error.to_string(),
             },
@@ -92,6 +101,13 @@ impl StoreError {
         };
         Self::new(path, kind)
     }
+}
+
+/// Whether no file of this folder can be written.
+fn is_read_only(path: &Path) -> bool {
+    let folder = path.parent().unwrap_or(path);
+    let found = rustix::fs::statvfs(folder);
+    found.is_ok_and(|found| found.f_flag.contains(StatVfsMountFlags::RDONLY))
 }
 
 impl StoreError {
