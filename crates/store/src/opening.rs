@@ -15,7 +15,7 @@ use crate::gather::Gathered;
 use crate::names::Names;
 use crate::place::{self, Found, Lock};
 use crate::room::room;
-use crate::segments::clean::{PATIENCE, left_bytes_max};
+use crate::segments::clean::{PATIENCE, left_bytes};
 use crate::segments::contents::{Contents, Snapshot};
 use crate::segments::disk::RealDisk;
 use crate::segments::log::{Log, LogConfig, Purpose};
@@ -255,10 +255,7 @@ impl Store {
         };
         let places = repair.iter().map(|(_, places)| places.len() as u64);
         let bytes_max = places.map(|places| 128 + 32 * places).sum::<u64>()
-            + lefts
-                .iter()
-                .map(|(.., left)| left_bytes_max(left))
-                .sum::<u64>();
+            + lefts.iter().map(|(.., left)| left_bytes(left)).sum::<u64>();
         self.commit_with(bytes_max, Purpose::Freeing, |draft, state, _| {
             for (about, queue, left) in lefts {
                 draft.remain(queue, about, left);

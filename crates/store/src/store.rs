@@ -234,19 +234,12 @@ impl Store {
                 Err(due) => return due,
             };
         }
-        let cleaning = self.cleaning.as_mut()?;
-        match cleaning.step(log, self.clock.now_ms()) {
-            Ok(false) => Some(now),
-            Ok(true) | Err(_) => {
-                // After a failure the segment is half empty for long enough again later.
-                let number = cleaning.number();
-                self.cleaning = None;
-                if let Some(segment) = lock(log.state()).segments.get_mut(&number) {
-                    segment.low_since = None;
-                }
-                Some(now)
-            }
+        if let Some(cleaning) = &mut self.cleaning
+            && !cleaning.step(log, self.clock.now_ms(), now)
+        {
+            self.cleaning = None;
         }
+        Some(now)
     }
 
     /// The space on the file system, if it is reported.

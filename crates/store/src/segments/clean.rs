@@ -5,9 +5,10 @@ use std::collections::HashMap;
 use std::io;
 use std::time::{Duration, Instant};
 
+use super::contents::load_index;
 use super::disk::{Disk, DiskFile};
 use super::draft::Draft;
-use super::index::{Index, Left, read_index};
+use super::index::{Index, Left};
 use super::log::{Fault, Log, Purpose};
 use super::message::{self, Content};
 use super::record::{QueueKey, Salt};
@@ -23,10 +24,16 @@ pub(crate) struct Cleaning {
     file: Arc<dyn DiskFile>,
     /// Its messages by offset; the last one is the next.
     entries: Vec<(u32, QueueKey, i64)>,
+    /// The queues in other segments that it has records about, and that are still to be noted anew. `None` until all
+    /// messages are copied.
+    about: Option<Vec<(u32, QueueKey)>>,
 }
 
 /// Time that a segment stays half empty first: a queue that is being consumed will empty it by itself.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Time after which a segment that could not be copied, or not to advantage, is looked at again.
+const PAUSE: Duration = Duration::from_secs(30);
 
 /// Without patience, this part of a segment may live.
 const BARE: u64 = 64;
@@ -58,20 +65,36 @@ impl Cleaning {
             return Err(low.iter().map(|(_, due, _)| *due).min());
         };
         let number = *number;
+        if !is_smaller_elsewhere(&state, number) {
+            drop(state);
+            Self::end(log, number, Some(now + PAUSE));
+            return Ok(None);
+        }
         let index = match state.segments.get(&number).map(|found| &found.index) {
             Some(IndexPlace::Memory(index)) => Some(Arc::clone(index)),
             _ => None,
         };
         drop(state);
-        // A segment that cannot be read stays as it is.
-        Ok(Self::begin(log, number, index).ok().flatten())
+        let begun = Self::begin(log, number, index).ok().flatten();
+        if begun.is_none() {
+            Self::end(log, number, Some(now + PAUSE));
+        }
+        Ok(begun)
+    }
+
+    /// Ends the copying of a segment, until it may be tried again.
+    fn end(log: &Log, number: u32, low_since: Option<Instant>) {
+        let mut state = log.state().lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(segment) = state.segments.get_mut(&number) {
+            segment.low_since = low_since;
+        }
     }
 
     fn begin(log: &Log, number: u32, index: Option<Arc<Index>>) -> io::Result<Option<Self>> {
         let disk: &dyn Disk = &**log.disk();
         let index = match index {
             Some(index) => index,
-            None => match read_index(disk, log.store(), number)? {
+            None => match load_index(disk, log.store(), number)? {
                 Some(index) => Arc::new(index),
                 None => return Ok(None),
             },
@@ -86,16 +109,24 @@ impl Cleaning {
             number,
             file: disk.open_to_read(&segment_name(number))?,
             entries,
+            about: None,
         }))
     }
 
-    pub(crate) fn number(&self) -> u32 {
-        self.number
+    /// Copies some messages in a commit of their own; returns whether there are more. A message that is not as it was
+    /// written stays where it is, and its segment with it.
+    pub(crate) fn step(&mut self, log: &mut Log, time_ms: u64, now: Instant) -> bool {
+        let (has_more, again) = match self.try_step(log, time_ms) {
+            Ok(has_more) => (has_more, None),
+            Err(_) => (false, Some(now + PAUSE)),
+        };
+        if !has_more {
+            Self::end(log, self.number, again);
+        }
+        has_more
     }
 
-    /// Copies some messages in a commit of their own; returns whether that was all. A message that is not as it was
-    /// written stays where it is, and its segment with it.
-    pub(crate) fn step(&mut self, log: &mut Log, time_ms: u64) -> Result<bool, Fault> {
+    fn try_step(&mut self, log: &mut Log, time_ms: u64) -> Result<bool, Fault> {
         let fault = Fault::when("reading it");
         let state = Arc::clone(log.state());
         let lock = || state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -131,15 +162,20 @@ impl Cleaning {
                 payload,
             });
         }
-        let is_over = self.entries.is_empty();
-        let remains = match is_over {
-            true => remains(&lock(), self.number),
-            false => Vec::new(),
-        };
-        let remains_bytes: u64 = remains
-            .iter()
-            .map(|(_, _, left)| left_bytes_max(left))
-            .sum();
+        if self.entries.is_empty() && self.about.is_none() {
+            self.about = Some(about(&lock(), self.number).collect());
+        }
+        let mut remains = Vec::new();
+        let mut remains_bytes = 0;
+        while bytes + remains_bytes < STEP_BYTES
+            && let Some((about, queue)) = self.about.as_mut().and_then(Vec::pop)
+        {
+            if let Some(left) = left(&lock(), about, queue) {
+                remains_bytes += left_bytes(left);
+                remains.push((about, queue, left.clone()));
+            }
+        }
+        let is_over = self.about.as_ref().is_some_and(Vec::is_empty);
         let overhead = (step.len() as u64) * 128;
         let mut draft = log.begin(bytes + overhead + remains_bytes, Purpose::Freeing)?;
         let mut shared = HashMap::new();
@@ -159,7 +195,7 @@ impl Cleaning {
             lock().clear_about(self.number);
             log.free();
         }
-        Ok(is_over)
+        Ok(!is_over)
     }
 
     /// The bytes that a message shares with others.
@@ -237,22 +273,35 @@ struct Copied {
     payload: Vec<u8>,
 }
 
-/// The effects of a segment's records about other segments.
-fn remains(state: &State, number: u32) -> Vec<(u32, QueueKey, Left)> {
-    let mut remains = Vec::new();
+/// The queues in other segments that a segment has records about.
+fn about(state: &State, number: u32) -> impl Iterator<Item = (u32, QueueKey)> {
     let about = state.segments.get(&number).map(|found| &found.about);
-    for (about, queues) in about.into_iter().flatten() {
-        for queue in queues {
-            let run = state.queues.get(queue).and_then(|of| of.runs.get(about));
-            if let Some(run) = run {
-                remains.push((*about, *queue, run.left.clone()));
-            }
-        }
-    }
-    remains
+    let about = about.into_iter().flatten();
+    about.flat_map(|(about, queues)| queues.iter().map(|queue| (*about, *queue)))
 }
 
-/// At most the bytes of a record of kind `Remains`.
-pub(crate) fn left_bytes_max(left: &Left) -> u64 {
-    128 + 20 * (left.live.len() + left.deliveries.len()) as u64
+/// What is left of a queue in a segment.
+fn left(state: &State, segment: u32, queue: QueueKey) -> Option<&Left> {
+    let run = state.queues.get(&queue)?.runs.get(&segment)?;
+    Some(&run.left)
+}
+
+/// Whether less than half of a segment would be written again. Of acknowledgements at random nearly all would be, and
+/// their copy would be as large as they are.
+fn is_smaller_elsewhere(state: &State, number: u32) -> bool {
+    let Some(segment) = state.segments.get(&number) else {
+        return false;
+    };
+    let mut bytes = segment.live_bytes;
+    about(state, number).all(|(about, queue)| {
+        bytes += left(state, about, queue).map_or(0, left_bytes);
+        bytes * 2 < segment.data_bytes
+    }) && bytes * 2 < segment.data_bytes
+}
+
+/// The bytes of a record of kind `Remains`, or a few more.
+pub(crate) fn left_bytes(left: &Left) -> u64 {
+    let mut bytes = Vec::new();
+    left.encode(&mut bytes);
+    128 + bytes.len() as u64
 }

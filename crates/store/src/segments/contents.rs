@@ -129,7 +129,7 @@ impl Part {
 }
 
 /// The index of a complete segment, from its file, or from the segment itself.
-fn load_index(disk: &dyn Disk, store: u64, number: u32) -> io::Result<Option<Index>> {
+pub(super) fn load_index(disk: &dyn Disk, store: u64, number: u32) -> io::Result<Option<Index>> {
     if let Some(index) = read_index(disk, store, number)? {
         return Ok(Some(index));
     }

@@ -173,13 +173,18 @@ pub(crate) fn read_part(file: &dyn DiskFile, at: u64, bytes: u64) -> io::Result<
     Ok(out)
 }
 
+/// Removes a file that may be missing.
+pub(crate) fn remove_if_there(disk: &dyn Disk, name: &str) -> io::Result<()> {
+    match disk.remove(name) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
 /// Writes a file under another name, synced, and then gives it its name.
 pub(crate) fn replace_file(disk: &dyn Disk, name: &str, bytes: &[u8]) -> io::Result<()> {
     let draft = format!("{name}.new");
-    match disk.remove(&draft) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
+    remove_if_there(disk, &draft)?;
     let file = disk.create(&draft)?;
     file.write_at(bytes, 0)?;
     file.sync()?;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use super::disk::{Disk, replace_file};
+use super::disk::{Disk, remove_if_there, replace_file};
 use super::index::{Index, Summary, encode};
 use super::manifest::{Listed, Manifest};
 use super::recover::files_of;
@@ -262,24 +262,19 @@ impl Desk {
                 Ok(())
             }
             Task::Freed(numbers) => {
-                let manifest = {
-                    let mut tray = self.lock();
-                    tray.manifest.remove(numbers);
-                    tray.manifest.clone()
-                };
+                let manifest = self.lock().forget(numbers);
                 // Before the files go: what is missing and listed is a loss.
-                manifest.write(&*self.disk)?;
-                for number in numbers {
-                    for name in files_of(*number) {
-                        match self.disk.remove(&name) {
-                            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                                return Err(error);
-                            }
-                            _ => {}
-                        }
+                if let Err(error) = manifest.write(&*self.disk) {
+                    // A segment without an index is read, so that the space of its index may be used at once.
+                    for number in numbers {
+                        remove_if_there(&*self.disk, &index_name(*number))?;
                     }
+                    let is_full = error.kind() == io::ErrorKind::StorageFull;
+                    let again = is_full.then(|| manifest.write(&*self.disk));
+                    again.unwrap_or(Err(error))?;
                 }
-                Ok(())
+                let mut names = numbers.iter().flat_map(|number| files_of(*number));
+                names.try_for_each(|name| remove_if_there(&*self.disk, &name))
             }
         }
     }
@@ -309,10 +304,7 @@ impl Desk {
     }
 
     fn try_write_zeros(&self, name: &str) -> io::Result<()> {
-        match self.disk.remove(name) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
+        remove_if_there(&*self.disk, name)?;
         if let Some(room) = self.disk.room()
             && room.free_bytes < self.segment_bytes + self.segment_bytes / 2
         {
@@ -321,6 +313,9 @@ impl Desk {
         let file = self.disk.create(name)?;
         let mut at = 0;
         while at < self.segment_bytes {
+            if self.lock().is_stopping {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
             // In parts, so that no sync of a commit has to wait for all of it.
             let count = (self.segment_bytes - at).min(PART_BYTES);
             file.write_zeros(count, at)?;
@@ -336,12 +331,30 @@ impl Tray {
         self.wants_spares && self.spares.len() < SPARES && !self.is_stopping
     }
 
-    /// The first task that can be done now.
+    /// The next task that can be done now. Removals come first: on a full disk they make room for the others.
     fn next_task(&self) -> Option<usize> {
-        let mut tasks = self.tasks.iter();
-        let is_held = |task: &Task| matches!(task, Task::Freed(_)) && self.pins > 0;
-        let at = tasks.position(|task| !is_held(task));
+        let is_removal = |task: &Task| matches!(task, Task::Freed(_));
+        let removal = self.tasks.iter().position(is_removal);
+        let at = removal.filter(|_| self.pins == 0);
+        let at = at.or_else(|| self.tasks.iter().position(|task| !is_removal(task)));
         at.filter(|_| !self.is_resting)
+    }
+
+    /// The manifest without segments that are removed, which need no index any more. It names those that wait for
+    /// theirs: the manifest's last segment may come after them.
+    fn forget(&mut self, numbers: &[u32]) -> Manifest {
+        let Self {
+            tasks, manifest, ..
+        } = self;
+        tasks.retain(|task| match task {
+            Task::Completed { summary, .. } => {
+                manifest.add(summary);
+                !numbers.contains(&summary.number)
+            }
+            Task::Freed(_) => true,
+        });
+        manifest.remove(numbers);
+        manifest.clone()
     }
 
     fn has_work(&self) -> bool {

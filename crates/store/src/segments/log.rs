@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::disk::{Disk, DiskFile};
+use super::disk::{Disk, DiskFile, remove_if_there};
 use super::draft::Draft;
 use super::head::{Confirmed, Head};
 use super::keeper::{Keeper, Spare, Task};
@@ -310,31 +310,11 @@ impl Log {
         };
         let takes_last = purpose == Purpose::Freeing || self.has_room_for_spare();
         let spare = self.keeper.take_spare(takes_last);
-        let opened = match spare {
-            Some(spare) => {
-                let name = spare.name();
-                let file = self.disk.open(&name)?;
-                file.write_at(&head.encode(), 0)?;
-                file.sync()?;
-                self.disk.rename(&name, &segment_name(number))?;
-                (file, spare.bytes)
-            }
-            None if purpose == Purpose::Adding && !takes_last => {
-                return Err(io::ErrorKind::StorageFull.into());
-            }
-            None => {
-                let file = self.disk.create(&segment_name(number))?;
-                let written = file.write_at(&head.encode(), 0).and_then(|()| file.sync());
-                if let Err(error) = written {
-                    let _ = self.disk.remove(&segment_name(number));
-                    return Err(error);
-                }
-                // It grows with each commit: zeros are not there yet, and no commit waits for them.
-                (file, self.config.segment_bytes)
-            }
-        };
-        self.disk.sync()?;
-        let (file, capacity) = opened;
+        if spare.is_none() && purpose == Purpose::Adding && !takes_last {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        let made = self.make_segment(&head, spare);
+        let (file, capacity) = made.inspect_err(|_| self.give_up_segment(number))?;
         self.number_last = number;
         let mut state = self.lock();
         let segment = Segment::new(self.next_sequence, capacity);
@@ -351,6 +331,40 @@ impl Log {
             self.complete(&former);
         }
         Ok(())
+    }
+
+    /// Makes the file of a segment; returns it with the end of its zeros.
+    fn make_segment(
+        &self,
+        head: &SegmentHead,
+        spare: Option<Spare>,
+    ) -> io::Result<(Arc<dyn DiskFile>, u64)> {
+        let name = segment_name(head.number);
+        let (file, capacity) = match &spare {
+            Some(spare) => (self.disk.open(&spare.name())?, spare.bytes),
+            // It grows with each commit: zeros are not there yet, and no commit waits for them.
+            None => {
+                remove_if_there(&*self.disk, &name)?;
+                (self.disk.create(&name)?, self.config.segment_bytes)
+            }
+        };
+        file.write_at(&head.encode(), 0)?;
+        file.sync()?;
+        if let Some(spare) = spare {
+            self.disk.rename(&spare.name(), &name)?;
+        }
+        self.disk.sync()?;
+        Ok((file, capacity))
+    }
+
+    /// Removes the file of a segment that could not be made. If it may still be there, nothing may follow in the open
+    /// segment: a start takes the head of the next one for its end.
+    fn give_up_segment(&mut self, number: u32) {
+        let removed = remove_if_there(&*self.disk, &segment_name(number));
+        let removed = removed.and_then(|()| self.disk.sync());
+        if let (Err(_), Some(open)) = (removed, &mut self.open) {
+            open.is_spoiled = true;
+        }
     }
 
     /// Whether the disk has room for another spare once the last one is taken.
@@ -440,7 +454,8 @@ fn write(
     Ok(())
 }
 
-/// Continues a segment. What a commit left behind that was never whole is cut off.
+/// Continues a segment. What a commit left behind that was never whole is cut off. The process before may have been
+/// killed before it had synced its last commit, which counts from now on.
 fn reopen(disk: &dyn Disk, number: u32, end: u64, segment_bytes: u64) -> io::Result<Open> {
     let file = disk.open(&segment_name(number))?;
     let bytes = file.bytes()?;
@@ -450,11 +465,11 @@ fn reopen(disk: &dyn Disk, number: u32, end: u64, segment_bytes: u64) -> io::Res
         let count = file.read_at(&mut window, at)?;
         if window[..count].iter().any(|byte| *byte != 0) {
             file.set_bytes(end)?;
-            file.sync()?;
             break;
         }
         at += count.max(1) as u64;
     }
+    file.sync()?;
     Ok(Open {
         number,
         capacity: file.bytes()?.max(segment_bytes),

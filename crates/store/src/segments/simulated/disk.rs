@@ -24,8 +24,8 @@ struct Inner {
     number_last: u64,
     random: u64,
     bytes_max: u64,
-    /// Operations until the disk fails with this error, once.
-    fails_in: Option<(u64, io::ErrorKind)>,
+    /// Operations until the disk fails with this error, and how often it does.
+    fails_in: Option<(u64, io::ErrorKind, u64)>,
     /// Operations until nothing works any more: the process has ended.
     ends_in: Option<u64>,
 }
@@ -51,9 +51,9 @@ impl SimulatedDisk {
         disk
     }
 
-    /// After so many operations one fails.
-    pub(crate) fn fail_in(&self, operations: u64, error: io::ErrorKind) {
-        self.lock().fails_in = Some((operations, error));
+    /// After so many operations the next ones fail, `times` of them.
+    pub(crate) fn fail_in(&self, operations: u64, error: io::ErrorKind, times: u64) {
+        self.lock().fails_in = Some((operations, error, times));
     }
 
     /// After so many operations all fail.
@@ -209,10 +209,13 @@ impl Inner {
             }
             *left -= 1;
         }
-        if let Some((left, error)) = &mut self.fails_in {
+        if let Some((left, error, times)) = &mut self.fails_in {
             if *left == 0 {
                 let error = *error;
-                self.fails_in = None;
+                *times = times.saturating_sub(1);
+                if *times == 0 {
+                    self.fails_in = None;
+                }
                 return Err(error.into());
             }
             *left -= 1;

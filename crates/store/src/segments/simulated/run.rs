@@ -9,6 +9,7 @@ use crosstie_queues::{MessageContent, StoredMessage};
 
 use super::super::clean::Cleaning;
 use super::super::contents::{Contents, Item, Snapshot};
+use super::super::disk::Disk;
 use super::super::log::{Fault, Log, LogConfig, Purpose};
 use super::super::manifest::Manifest;
 use super::super::message;
@@ -175,7 +176,14 @@ impl Run {
     ) -> Result<(), Fault> {
         let delivered = self.kept.keys().next().copied();
         let state = Arc::clone(self.log.state());
-        let mut draft = self.log.begin(20_000, Purpose::Adding)?;
+        let bytes: usize = come.values().map(|body| body.len() + 256).sum();
+        let bytes_max = (bytes + 64 * gone.len() + 256) as u64;
+        // A bound of a whole segment begins the next one.
+        let bytes_max = match self.random(4) {
+            0 => bytes_max.max(SEGMENT_BYTES),
+            _ => bytes_max,
+        };
+        let mut draft = self.log.begin(bytes_max, Purpose::Adding)?;
         {
             let state = state.lock().expect("no panic");
             if let Some(queue) = purged {
@@ -207,7 +215,7 @@ impl Run {
         if let Ok(Some(mut cleaning)) = chosen {
             for _ in 0..1 + self.random(3) {
                 // A failed step leaves everything as it was.
-                if cleaning.step(&mut self.log, 1000).unwrap_or(true) {
+                if !cleaning.step(&mut self.log, 1000, now) {
                     break;
                 }
             }
@@ -315,7 +323,9 @@ fn nothing_confirmed_is_lost_and_nothing_refused_returns() {
         let mut run = Run::begin(seed, 1 << 20);
         for round in 0..12 {
             let fails = run.random(3) == 0;
-            for step in 0..30 {
+            // The crash follows a failure soon, or late.
+            let steps = 11 + run.random(20) * run.random(2);
+            for step in 0..steps {
                 if fails && step == 10 {
                     let (operations, kinds) = (run.random(12), run.random(3));
                     let kind = match kinds {
@@ -323,7 +333,8 @@ fn nothing_confirmed_is_lost_and_nothing_refused_returns() {
                         1 => io::ErrorKind::Other,
                         _ => io::ErrorKind::ReadOnlyFilesystem,
                     };
-                    run.disk.fail_in(operations, kind);
+                    let times = 1 + run.random(3);
+                    run.disk.fail_in(operations, kind, times);
                 }
                 run.commit();
                 if run.random(4) == 0 {
@@ -358,8 +369,103 @@ fn a_crash_at_any_operation_loses_nothing_confirmed() {
             run = run.crash(loses_power);
             run.commit();
             run.check_reads();
+            // What was read after a kill lasts, too, once later segments count on it.
+            for _ in 0..6 {
+                run.commit();
+            }
+            run.log().keeper().work();
+            run.crash(true).check_reads();
         }
     }
+}
+
+#[test]
+fn a_segment_that_cannot_be_begun_ends_no_other() {
+    for operations in 0..6 {
+        for times in 1..4 {
+            for loses_power in [false, true] {
+                let mut run = Run::begin(operations + 1, 1 << 20);
+                run.commit();
+                run.log().keeper().work();
+                let kind = io::ErrorKind::Other;
+                run.disk.fail_in(operations, kind, times);
+                let _ = run.log().begin(SEGMENT_BYTES, Purpose::Adding);
+                for _ in 0..3 {
+                    run.commit();
+                }
+                run.crash(loses_power).check_reads();
+            }
+        }
+    }
+}
+
+#[test]
+fn acknowledgements_at_random_are_copied_to_an_end() {
+    let mut run = Run::begin(400, 64 << 20);
+    let queue = QueueKey { vhost: 1, queue: 0 };
+    let places = 6000;
+    for from in (1..=places).step_by(100) {
+        let mut draft = run.log().begin(20_000, Purpose::Adding).expect("room");
+        for place in from..from + 100 {
+            draft.store(queue, place, 0, |out| {
+                message::encode(&stored(b"small"), None, out)
+            });
+            run.kept.insert((queue, place), b"small".to_vec());
+        }
+        run.log().commit(draft, 1000).expect("room");
+    }
+    for _ in 0..2500 {
+        let place = 1 + run.random(places as u64) as i64;
+        let state = Arc::clone(run.log().state());
+        let mut draft = run.log().begin(200, Purpose::Freeing).expect("room");
+        draft.remove(&state.lock().expect("no panic"), queue, place);
+        run.log().commit(draft, 1000).expect("room");
+        run.kept.remove(&(queue, place));
+    }
+    let now = Instant::now();
+    let mut steps = 0;
+    while let Ok(chosen) = Cleaning::choose(&run.log, now, Duration::ZERO) {
+        let mut chosen = chosen;
+        while chosen
+            .as_mut()
+            .is_some_and(|cleaning| cleaning.step(&mut run.log, 1000, now))
+        {
+            steps += 1;
+        }
+        run.log.keeper().work();
+        steps += 1;
+        assert!(steps < 2000, "it goes on for ever");
+    }
+    run.check_reads();
+    run.crash(true).check_reads();
+}
+
+#[test]
+fn removals_make_room_for_indexes_on_a_full_disk() {
+    let mut run = Run::begin(500, 200 << 10);
+    let [staying, going] = [0, 1].map(|queue| QueueKey { vhost: 1, queue });
+    // No index is written meanwhile, and that of the first segment is the largest.
+    for place in 1..=2000 {
+        let queue = if place < 200 { staying } else { going };
+        let mut draft = run.log().begin(200, Purpose::Adding).expect("room");
+        draft.store(queue, place, 0, |out| {
+            message::encode(&stored(b"small"), None, out)
+        });
+        run.log().commit(draft, 1000).expect("room");
+        if queue == staying {
+            run.kept.insert((queue, place), b"small".to_vec());
+        }
+    }
+    let mut draft = run.log().begin(100, Purpose::Freeing).expect("room");
+    draft.purge(going);
+    run.log().commit(draft, 1000).expect("room");
+    let free = (200 << 10) - run.disk.used_bytes();
+    let filler = run.disk.create("filler").expect("room");
+    filler.write_zeros(free - 700, 0).expect("room");
+    run.log().keeper().work();
+    let used = run.disk.used_bytes() - (free - 700);
+    assert!(used <= 5 * SEGMENT_BYTES, "{used} bytes for {free}");
+    run.crash(false).check_reads();
 }
 
 #[test]
