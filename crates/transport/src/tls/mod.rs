@@ -1,6 +1,9 @@
-//! TLS as a [`Stage`]: rustls without its IO, so that any thread can send on the connection.
+//! TLS: endpoints' files, and one side of a connection ([`TlsStage`]).
 
-use std::io::{self, Read, Write};
+mod exporter;
+mod stage;
+
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,14 +13,11 @@ use rustls::client::danger::ServerCertVerifier as _;
 use rustls::crypto::CryptoProvider;
 use rustls::server::WebPkiClientVerifier;
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
-use rustls::{
-    ClientConfig, ClientConnection, Connection, InconsistentKeys, ProtocolVersion, RootCertStore,
-    ServerConnection,
-};
+use rustls::{ClientConfig, InconsistentKeys, RootCertStore};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 
-use crate::{Stage, StageError};
+pub use self::stage::{Session, TlsStage};
 
 /// The files of a TLS endpoint, PEM.
 #[derive(Clone, Debug)]
@@ -61,6 +61,7 @@ pub fn server_config(files: &TlsFiles) -> io::Result<Arc<ServerConfig>> {
     let certified = certified(chain, key, &provider)
         .map_err(|e| invalid(&files.certificate, &format!("certificate and key: {e}")))?;
     let mut config = builder.with_cert_resolver(Arc::new(SingleCertAndKey::from(certified)));
+    config.key_log = Arc::new(exporter::ExporterSecrets);
     config.alpn_protocols = files.protocols.iter().map(|name| name.to_vec()).collect();
     Ok(Arc::new(config))
 }
@@ -185,110 +186,6 @@ fn is_version_1(certificate: &[u8]) -> bool {
     first == Some(&INTEGER)
 }
 
-/// One side of a TLS connection.
-pub struct TlsStage {
-    connection: Connection,
-    is_ended: bool,
-}
-
-impl TlsStage {
-    /// A server's side, before its handshake.
-    pub fn server(config: Arc<ServerConfig>) -> Result<Self, StageError> {
-        let connection = ServerConnection::new(config);
-        let connection = connection.map_err(|e| StageError(e.to_string()))?;
-        Ok(Self::of(connection.into()))
-    }
-
-    /// A client's side, to a server whose certificate has that name.
-    pub fn client(
-        config: Arc<ClientConfig>,
-        name: ServerName<'static>,
-    ) -> Result<Self, StageError> {
-        let connection = ClientConnection::new(config, name);
-        let connection = connection.map_err(|e| StageError(e.to_string()))?;
-        Ok(Self::of(connection.into()))
-    }
-
-    fn of(mut connection: Connection) -> Self {
-        // The queue has its own bound already.
-        connection.set_buffer_limit(None);
-        Self {
-            connection,
-            is_ended: false,
-        }
-    }
-
-    /// Encodes the session's pending records into `out`.
-    fn drain(&mut self, out: &mut Vec<u8>) -> Result<(), StageError> {
-        while self.connection.wants_write() {
-            self.connection.write_tls(out).map_err(|e| failed(&e))?;
-        }
-        Ok(())
-    }
-}
-
-/// Bytes encrypted at a time: the session holds a copy of this many at most.
-const PIECE_BYTES: usize = 64 * 1024;
-
-impl Stage for TlsStage {
-    fn send(&mut self, queued: &[u8], out: &mut Vec<u8>) -> Result<(), StageError> {
-        for piece in queued.chunks(PIECE_BYTES) {
-            let mut writer = self.connection.writer();
-            // A session that may not send any more takes nothing, which is an error here.
-            writer.write_all(piece).map_err(|e| failed(&e))?;
-            self.drain(out)?;
-        }
-        self.drain(out)
-    }
-
-    fn receive(&mut self, received: &[u8], out: &mut Vec<u8>) -> Result<(), StageError> {
-        let mut rest = received;
-        // Behind the peer's goodbye nothing is valid, and the session takes nothing.
-        while !rest.is_empty() && !self.is_ended {
-            let taken = self.connection.read_tls(&mut rest);
-            if taken.map_err(|e| failed(&e))? == 0 {
-                return Err(StageError("TLS: the session takes no more".to_owned()));
-            }
-            let state = self
-                .connection
-                .process_new_packets()
-                .map_err(|e| StageError(format!("TLS: {e}")))?;
-            self.is_ended = state.peer_has_closed();
-            let before = out.len();
-            out.resize(before + state.plaintext_bytes_to_read(), 0);
-            self.connection
-                .reader()
-                .read_exact(&mut out[before..])
-                .map_err(|e| failed(&e))?;
-        }
-        Ok(())
-    }
-
-    fn is_ended(&self) -> bool {
-        self.is_ended
-    }
-
-    fn finish(&mut self) {
-        self.connection.send_close_notify();
-    }
-
-    fn peer_certificate(&self) -> Option<Vec<u8>> {
-        let shown = self.connection.peer_certificates()?.first()?;
-        Some(shown.to_vec())
-    }
-
-    /// RFC 9266 defines it for TLS 1.2 too if the extended master secret was agreed on; the library does not report
-    /// that.
-    fn tls_exporter(&self) -> Option<[u8; 32]> {
-        if self.connection.protocol_version() != Some(ProtocolVersion::TLSv1_3) {
-            return None;
-        }
-        let label = b"EXPORTER-Channel-Binding";
-        let exported = self.connection.export_keying_material([0; 32], label, None);
-        exported.ok()
-    }
-}
-
 fn certificates(path: &Path) -> io::Result<Vec<CertificateDer<'static>>> {
     let found = CertificateDer::pem_file_iter(path)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
@@ -304,8 +201,4 @@ fn invalid(path: &Path, why: &str) -> io::Error {
         io::ErrorKind::InvalidData,
         format!("{}: {why}", path.display()),
     )
-}
-
-fn failed(e: &io::Error) -> StageError {
-    StageError(format!("TLS: {e}"))
 }
