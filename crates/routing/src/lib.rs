@@ -84,6 +84,7 @@ mod rendezvous;
 mod resumption;
 mod revocation;
 mod session;
+mod room;
 mod testaments;
 mod time;
 mod trustlevels;

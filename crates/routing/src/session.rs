@@ -21,6 +21,7 @@ use crate::party::Party;
 use crate::random::Random;
 use crate::rare_set::RareSet;
 use crate::testaments::Testaments;
+use crate::room::Room;
 use crate::{ClientFeature, ClientFeatures, RequestIdCheck, RoleLimits, Time, Violation};
 
 /// One session in the realm.
@@ -217,6 +218,7 @@ impl<H> Session<H> {
 pub(crate) struct Sessions<H> {
     slab: Slab<Session<H>>,
     by_id: GrowingMap<SessionId, SessionIndex, FxBuildHasher>,
+    room: Room,
     /// Sessions that were closed, to be removed when the present input is done.
     doomed: Vec<SessionIndex>,
     generation_last: u32,
@@ -231,6 +233,7 @@ impl<H> Sessions<H> {
         Self {
             slab: Slab::new(),
             by_id: GrowingMap::new(),
+            room: Room::default(),
             doomed: Vec::new(),
             generation_last: 0,
             welcomed: 0,
@@ -326,7 +329,9 @@ impl<H> Sessions<H> {
 
     /// Removes a session that has left and holds nothing any more.
     pub(crate) fn remove(&mut self, index: SessionIndex) -> Session<H> {
-        self.slab.remove(index.0 as usize)
+        let session = self.slab.remove(index.0 as usize);
+        self.room.shrink(&mut self.slab);
+        session
     }
 
     /// Marks a session for removal; returns whether it was not marked already.

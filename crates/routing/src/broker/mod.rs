@@ -43,6 +43,7 @@ use crate::lent;
 use crate::pattern::PatternMap;
 use crate::random::Random;
 use crate::session::Sessions;
+use crate::room::Room;
 
 /// A subscription's place in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -101,6 +102,7 @@ type Subscribers = IndexSet<SessionIndex, BuildHasherDefault<FxHasher>>;
 pub(crate) struct Broker {
     subscriptions: Slab<Subscription>,
     by_topic: PatternMap<SubscriptionKey>,
+    room: Room,
     by_id: GrowingMap<SubscriptionId, SubscriptionKey, FxBuildHasher>,
     /// Ids are not reused, so that a late EVENT cannot be taken for one of another topic.
     id_last: u64,
@@ -123,6 +125,7 @@ impl Broker {
         Self {
             subscriptions: Slab::new(),
             by_topic: PatternMap::new(random.hash_keys()),
+            room: Room::default(),
             by_id: GrowingMap::new(),
             id_last: 0,
             held: 0,

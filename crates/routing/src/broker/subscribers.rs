@@ -177,6 +177,7 @@ impl Broker {
                 Self::end_interest(context, subscription);
             }
             let subscription = self.subscriptions.remove(key.0 as usize);
+            self.room.shrink(&mut self.subscriptions);
             self.by_topic
                 .remove(subscription.match_policy, &subscription.topic);
             self.by_id.remove(&subscription.id);

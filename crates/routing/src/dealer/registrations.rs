@@ -28,6 +28,7 @@ use crate::keys::RegistrationKey;
 use crate::pattern::PatternMap;
 use crate::random::Random;
 use crate::rendezvous::hash;
+use crate::room::Room;
 use crate::session::Sessions;
 use crate::{CallQueue, ClientFeature, RoleLimit, Time};
 
@@ -76,6 +77,7 @@ const CALLEES_PER_STEP: usize = 64;
 #[derive(Debug)]
 pub(super) struct Registrations {
     slab: Slab<Registration>,
+    room: Room,
     by_procedure: PatternMap<RegistrationKey>,
     by_id: GrowingMap<RegistrationId, RegistrationKey, FxBuildHasher>,
     /// Ids are not reused, so that a late INVOCATION cannot be taken for another procedure's.
@@ -107,6 +109,7 @@ impl Registrations {
             queues: patterns,
             ended: Vec::new(),
             slab: Slab::new(),
+            room: Room::default(),
             by_procedure: PatternMap::new(random.hash_keys()),
             by_id: GrowingMap::new(),
             id_last: 0,
@@ -372,6 +375,7 @@ impl Registrations {
 
     pub(super) fn delete(&mut self, key: RegistrationKey) -> Registration {
         let registration = self.slab.remove(key.0 as usize);
+        self.room.shrink(&mut self.slab);
         self.by_procedure
             .remove(registration.match_policy, &registration.procedure);
         self.by_id.remove(&registration.id);
