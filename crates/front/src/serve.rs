@@ -100,39 +100,45 @@ pub fn serve<C: Converse>(
 }
 
 /// Runs a conversation on this thread, until it ends or moves to another thread, of the same kind or the other.
-async fn converse<C: Converse>(
+#[allow(
+    clippy::manual_async_fn,
+    reason = "an async fn would hold its arguments twice, for as long as the connection is open"
+)]
+fn converse<C: Converse>(
     admitted: Admitted,
     connection: Arc<Connection>,
     mut conversation: C,
     workers: Arc<Workers>,
     place: Place,
     unread: Option<Box<Unread>>,
-) {
-    let unread = unread.map_or_else(Unread::default, |unread| *unread);
-    let ended = pump_in(place, unread, &connection, &mut conversation).await;
-    let there = Arc::clone(&workers);
-    let (to, place, unread) = match ended {
-        Ended::Moved { to } => (Some(to), place, None),
-        Ended::Misplaced(unread) if place == Place::Quick => (None, Place::Bulk, Some(unread)),
-        Ended::Misplaced(unread) => (None, Place::Quick, Some(unread)),
-        ended => {
-            let successor = match ended {
-                Ended::HandedOver { .. } => conversation.take_successor(),
-                _ => None,
-            };
-            conversation.handle_ended(&ended);
-            crosstie_transport::uncork();
-            return end(admitted, connection, ended, successor, &workers);
-        }
-    };
-    let moved = converse_boxed(admitted, connection, conversation, workers, place, unread);
-    match to {
-        Some(to) => there.spawn_moved(to, moved),
-        None if place == Place::Quick => there.spawn_connection(moved),
-        None => {
-            counters().count(Counter::ConnectionsToBulk);
-            if let Err(e) = there.spawn_bulk(moved) {
-                tracing::error!("cannot start a thread for large messages: {e}");
+) -> impl Future<Output = ()> + Send {
+    async move {
+        let unread = unread.map_or_else(Unread::default, |unread| *unread);
+        let ended = pump_in(place, unread, &connection, &mut conversation).await;
+        let there = Arc::clone(&workers);
+        let (to, place, unread) = match ended {
+            Ended::Moved { to } => (Some(to), place, None),
+            Ended::Misplaced(unread) if place == Place::Quick => (None, Place::Bulk, Some(unread)),
+            Ended::Misplaced(unread) => (None, Place::Quick, Some(unread)),
+            ended => {
+                let successor = match ended {
+                    Ended::HandedOver { .. } => conversation.take_successor(),
+                    _ => None,
+                };
+                conversation.handle_ended(&ended);
+                crosstie_transport::uncork();
+                return end(admitted, connection, ended, successor, &workers);
+            }
+        };
+        let moved = converse_boxed(admitted, connection, conversation, workers, place, unread);
+        match to {
+            Some(to) => there.spawn_moved(to, moved),
+            None if place == Place::Quick => there.spawn_connection(moved),
+            None => {
+                counters().count(Counter::ConnectionsToBulk);
+                if let Err(e) = there.spawn_bulk(moved) {
+                    tracing::error!("cannot start a thread for large messages: {e}");
+                }
             }
         }
     }
