@@ -6,6 +6,7 @@ use std::ops;
 use slab::Slab;
 
 use crate::across::NeighbourKey;
+use crate::invocations::Invocations;
 use crate::keys::{CallKey, RegistrationKey};
 use crate::party::NeighbourIndex;
 
@@ -20,7 +21,7 @@ pub(crate) struct Neighbour {
     /// Open calls that it made.
     pub(crate) calls: Vec<CallKey>,
     /// Open calls that it serves.
-    pub(crate) invocations: Vec<CallKey>,
+    pub(crate) invocations: Invocations,
     /// Registrations that it has a part in.
     pub(crate) offers: BTreeSet<RegistrationKey>,
     /// The place of the next registration to announce to it; `None` when it knows all.
@@ -50,7 +51,7 @@ impl Neighbours {
             closing: false,
             invocation_last: 0,
             calls: Vec::new(),
-            invocations: Vec::new(),
+            invocations: Invocations::default(),
             offers: BTreeSet::new(),
             told: Some(0),
             asked: None,

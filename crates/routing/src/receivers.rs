@@ -30,7 +30,7 @@ impl<H> Realm<H> {
                 request,
                 ..
             } => {
-                if let Some(caller) = self.dealer.caller(from, *request) {
+                if let Some(caller) = self.dealer.caller(&self.sessions, from, *request) {
                     show(caller);
                 }
             }

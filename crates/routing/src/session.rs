@@ -15,13 +15,14 @@ use crate::companions::Companions;
 use crate::deliveries::Deliveries;
 use crate::detached::Resumable;
 use crate::identity::{Identity, SessionIndex, SessionKey};
+use crate::invocations::Invocations;
 use crate::keys::{CallKey, RegistrationKey};
 use crate::neighbours::Neighbours;
 use crate::party::Party;
 use crate::random::Random;
 use crate::rare_set::RareSet;
-use crate::testaments::Testaments;
 use crate::room::Room;
+use crate::testaments::Testaments;
 use crate::{ClientFeature, ClientFeatures, RequestIdCheck, RoleLimits, Time, Violation};
 
 /// One session in the realm.
@@ -50,7 +51,7 @@ pub(crate) struct Session<H> {
     /// Open calls that it made.
     pub(crate) calls: Vec<CallKey>,
     /// Open calls that it serves.
-    pub(crate) invocations: Vec<CallKey>,
+    pub(crate) invocations: Invocations,
     pub(crate) rare: Option<Box<Rare>>,
     pub(crate) subscriptions: RareSet<SubscriptionKey>,
     pub(crate) registrations: RareSet<RegistrationKey>,
@@ -217,8 +218,8 @@ impl<H> Session<H> {
 #[derive(Debug)]
 pub(crate) struct Sessions<H> {
     slab: Slab<Session<H>>,
-    by_id: GrowingMap<SessionId, SessionIndex, FxBuildHasher>,
     room: Room,
+    by_id: GrowingMap<SessionId, SessionIndex, FxBuildHasher>,
     /// Sessions that were closed, to be removed when the present input is done.
     doomed: Vec<SessionIndex>,
     generation_last: u32,
@@ -232,8 +233,8 @@ impl<H> Sessions<H> {
     pub(crate) fn new() -> Self {
         Self {
             slab: Slab::new(),
-            by_id: GrowingMap::new(),
             room: Room::default(),
+            by_id: GrowingMap::new(),
             doomed: Vec::new(),
             generation_last: 0,
             welcomed: 0,
@@ -252,11 +253,20 @@ impl<H> Sessions<H> {
 
     /// The open calls that a party serves.
     #[inline]
-    pub(crate) fn invocations_of(&mut self, party: Party) -> &mut Vec<CallKey> {
+    pub(crate) fn invocations_of(&mut self, party: Party) -> &mut Invocations {
         match party.neighbour() {
             None => &mut self.slab[party.place()].invocations,
             Some(neighbour) => &mut self.neighbours[neighbour].invocations,
         }
+    }
+
+    /// The open call of a callee with that invocation id.
+    pub(crate) fn invocation(&self, callee: Party, id: RequestId) -> Option<CallKey> {
+        let invocations = match callee.neighbour() {
+            None => &self.slab[callee.place()].invocations,
+            Some(neighbour) => &self.neighbours[neighbour].invocations,
+        };
+        invocations.get(id)
     }
 
     /// Adds a session, under the id that it was told before, if that is free.
@@ -296,7 +306,7 @@ impl<H> Sessions<H> {
             invocation_last: 0,
             calls_max: u32::MAX,
             calls: Vec::new(),
-            invocations: Vec::new(),
+            invocations: Invocations::default(),
             rare: None,
             subscriptions: RareSet::new(),
             registrations: RareSet::new(),
@@ -450,6 +460,6 @@ mod tests {
     /// Every idle session has one, and the documentation promises less than 2 KiB for all of it.
     #[test]
     fn an_idle_session_costs_little() {
-        assert!(size_of::<Session<u64>>() <= 192);
+        assert!(size_of::<Session<u64>>() <= 176);
     }
 }

@@ -18,6 +18,7 @@ pub(crate) use self::history::{History, LogIndex};
 
 use std::cell::{Cell, RefCell};
 use std::hash::BuildHasherDefault;
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
 use crosstie_collections::GrowingMap;
@@ -42,8 +43,8 @@ use crate::identity::SessionIndex;
 use crate::lent;
 use crate::pattern::PatternMap;
 use crate::random::Random;
-use crate::session::Sessions;
 use crate::room::Room;
+use crate::session::Sessions;
 
 /// A subscription's place in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -101,8 +102,8 @@ type Subscribers = IndexSet<SessionIndex, BuildHasherDefault<FxHasher>>;
 #[derive(Debug)]
 pub(crate) struct Broker {
     subscriptions: Slab<Subscription>,
-    by_topic: PatternMap<SubscriptionKey>,
     room: Room,
+    by_topic: PatternMap<SubscriptionKey>,
     by_id: GrowingMap<SubscriptionId, SubscriptionKey, FxBuildHasher>,
     /// Ids are not reused, so that a late EVENT cannot be taken for one of another topic.
     id_last: u64,
@@ -124,8 +125,8 @@ impl Broker {
     pub(crate) fn new(random: &mut Random) -> Self {
         Self {
             subscriptions: Slab::new(),
-            by_topic: PatternMap::new(random.hash_keys()),
             room: Room::default(),
+            by_topic: PatternMap::new(random.hash_keys()),
             by_id: GrowingMap::new(),
             id_last: 0,
             held: 0,
@@ -346,7 +347,7 @@ impl Broker {
             }
         };
         let sessions = &*context.sessions;
-        let event = Message::Event {
+        let event = ManuallyDrop::new(Message::Event {
             subscription: subscription.id,
             publication: publication.id,
             details: EventDetails {
@@ -359,7 +360,7 @@ impl Broker {
                 passthru: options.passthru.clone(),
             },
             payload: publication.payload,
-        };
+        });
         let subscribers = &subscription.subscribers;
         *context.steps = context.steps.saturating_add(1 + subscribers.len() as u32);
         let reached = |index: SessionIndex| {
@@ -383,7 +384,9 @@ impl Broker {
                 context.out.publish(&event, &mut handles);
             }
         }
-        lent::end(event, options.passthru.is_some());
+        if options.passthru.is_some() {
+            lent::drop_owned(event);
+        }
     }
 
     /// Removes subscriptions of a session that has left, for that many steps; returns whether there were any.

@@ -275,10 +275,11 @@ impl Dealer {
             return;
         }
         let neighbour = &context.sessions.neighbours[index];
-        let (made, served) = (
+        let (made, mut served) = (
             last_of(&neighbour.calls, count_max),
-            last_of(&neighbour.invocations, count_max),
+            neighbour.invocations.some(count_max),
         );
+        served.sort_unstable_by_key(|key| self.calls[*key].invocation);
         context.spend((made.len() + served.len()).max(1) as u32 * STEPS_PER_CALL);
         for key in &made {
             let call = self.calls.remove(*key, context.sessions);

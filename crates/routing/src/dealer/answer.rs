@@ -1,6 +1,8 @@
 //! YIELD and ERROR from a callee: RESULT and ERROR to the caller (WAMP advanced profile,
 //! "Progressive Call Results").
 
+use std::mem::ManuallyDrop;
+
 use crosstie_wamp::uri::{self, UriCheck};
 use crosstie_wamp::{
     Dict, Disclosed, Message, MessageType, Payload, RequestId, ResultDetails, Serializer,
@@ -14,6 +16,7 @@ use crate::context::Context;
 use crate::fault::{Fault, error as uris};
 use crate::identity::SessionIndex;
 use crate::keys::CallKey;
+use crate::lent;
 use crate::{Refused, Violation};
 
 impl Dealer {
@@ -39,7 +42,7 @@ impl Dealer {
         if call.rare.is_some() {
             self.end_rare(context, &call, true);
         }
-        let result = Message::Result {
+        let result = ManuallyDrop::new(Message::Result {
             request: call.request,
             details: ResultDetails {
                 progress: false,
@@ -47,9 +50,12 @@ impl Dealer {
                 passthru: options.passthru.clone(),
             },
             payload,
-        };
+        });
         if let Err(refused) = context.answer(call.caller, &result) {
             refuse_result(context, &call, refused);
+        }
+        if options.passthru.is_some() | call.discloses_callee {
+            lent::drop_owned(result);
         }
         Ok(())
     }
@@ -64,7 +70,7 @@ impl Dealer {
         options: &YieldOptions,
         payload: Payload<'_>,
     ) -> Result<(), Violation> {
-        let Some(key) = self.calls.of_callee(from.into(), invocation) else {
+        let Some(key) = context.sessions.invocation(from.into(), invocation) else {
             return was_sent(context, from, invocation, MessageType::Yield);
         };
         self.calls.restart_timeout(key, context.now);
@@ -100,7 +106,7 @@ impl Dealer {
         error: &str,
         payload: Payload<'_>,
     ) -> Result<(), Violation> {
-        let Some(key) = self.calls.of_callee(from.into(), invocation) else {
+        let Some(key) = context.sessions.invocation(from.into(), invocation) else {
             return was_sent(context, from, invocation, MessageType::Error);
         };
         // Clients close a connection that brings them an error with an invalid URI.

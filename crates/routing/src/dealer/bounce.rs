@@ -136,7 +136,7 @@ impl Dealer {
         else {
             return;
         };
-        let Some(key) = self.calls.of_callee(from.into(), *request) else {
+        let Some(key) = context.sessions.invocation(from.into(), *request) else {
             return;
         };
         if self.calls[key].rare.is_some() || options.progress || self.calls[key].interrupted {

@@ -56,12 +56,12 @@ impl Dealer {
                 "CALL {request} has progress, but progressive_call_invocations was not announced"
             ))));
         }
-        if session.is_beyond(request)
-            || !self.continue_known(context, from, request, options, procedure, payload)?
-        {
-            context.take_request(from, request)?;
-        } else {
+        if session.is_beyond(request) {
+            session.take_request(request, context.config.request_id_check)?;
+        } else if self.continue_known(context, from, request, options, procedure, payload)? {
             return Ok(());
+        } else {
+            context.take_request(from, request)?;
         }
         let opened = loop {
             match self.open(context, from, request, options, procedure, payload) {

@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use ahash::RandomState;
 use crosstie_collections::GrowingMap;
 use crosstie_wamp::{Dict, Disclosed, RegistrationId, RequestId};
-use rustc_hash::FxBuildHasher;
 use slab::Slab;
 
 use super::callees::Slot;
@@ -37,9 +36,8 @@ pub(super) struct Call {
     pub(super) timeout_ms: u64,
     /// When the timeout expires, if there is one. Written only by [`Calls`].
     deadline: Time,
-    /// The call's place in the caller's and in the callee's list of open calls.
+    /// The call's place in the caller's list of open calls.
     place_at_caller: u32,
-    place_at_callee: u32,
 }
 
 /// State that few calls have; one word for the others.
@@ -113,7 +111,6 @@ impl Call {
             timeout_ms: 0,
             deadline: Time(0),
             place_at_caller: 0,
-            place_at_callee: 0,
         }
     }
 }
@@ -123,8 +120,6 @@ pub(super) struct Calls {
     slab: Slab<Call>,
     /// Keyed, because callers choose their request ids.
     by_request: GrowingMap<(Party, RequestId), CallKey, RandomState>,
-    /// Not keyed: the realm counts these ids up itself.
-    by_invocation: GrowingMap<(Party, RequestId), CallKey, FxBuildHasher>,
     deadlines: BTreeSet<(Time, CallKey)>,
 }
 
@@ -133,7 +128,6 @@ impl Calls {
         Self {
             slab: Slab::new(),
             by_request: GrowingMap::with_hasher(random.hash_keys()),
-            by_invocation: GrowingMap::new(),
             deadlines: BTreeSet::new(),
         }
     }
@@ -150,9 +144,9 @@ impl Calls {
         let entry = self.slab.vacant_entry();
         let key = CallKey(entry.key() as u32);
         self.by_request.insert_new((call.caller, call.request), key);
-        self.by_invocation
-            .insert_new((call.callee, call.invocation), key);
-        call.place_at_callee = push(sessions.invocations_of(call.callee), key);
+        sessions
+            .invocations_of(call.callee)
+            .insert(call.invocation, key);
         let calls = sessions.calls_of(call.caller);
         let room = calls.capacity();
         call.place_at_caller = push(calls, key);
@@ -172,18 +166,19 @@ impl Calls {
         invocation: RequestId,
         sessions: &mut Sessions<H>,
     ) -> Option<Call> {
-        let key = self.by_invocation.remove(&(callee, invocation))?;
+        let key = sessions.invocations_of(callee).remove(invocation)?;
         Some(self.take(key, sessions))
     }
 
     #[inline(never)]
     pub(super) fn remove<H>(&mut self, key: CallKey, sessions: &mut Sessions<H>) -> Call {
         let call = &self[key];
-        self.by_invocation.remove(&(call.callee, call.invocation));
+        let served = sessions.invocations_of(call.callee);
+        served.remove(call.invocation);
         self.take(key, sessions)
     }
 
-    /// Removes a call that is not in `by_invocation` any more. Inlined, so that nothing is moved that its caller does
+    /// Removes a call that is not in its callee's table any more. Inlined, so that nothing is moved that its caller does
     /// not read.
     #[inline(always)]
     fn take<H>(&mut self, key: CallKey, sessions: &mut Sessions<H>) -> Call {
@@ -195,10 +190,6 @@ impl Calls {
         let at_caller = sessions.calls_of(call.caller);
         if let Some(moved) = swap_remove(at_caller, call.place_at_caller) {
             self[moved].place_at_caller = call.place_at_caller;
-        }
-        let at_callee = sessions.invocations_of(call.callee);
-        if let Some(moved) = swap_remove(at_callee, call.place_at_callee) {
-            self[moved].place_at_callee = call.place_at_callee;
         }
         call
     }
@@ -217,11 +208,6 @@ impl Calls {
     /// The open call of `caller` with that request id.
     pub(super) fn of_caller(&self, caller: Party, request: RequestId) -> Option<CallKey> {
         self.by_request.get(&(caller, request)).copied()
-    }
-
-    /// The open call of `callee` with that invocation id.
-    pub(super) fn of_callee(&self, callee: Party, invocation: RequestId) -> Option<CallKey> {
-        self.by_invocation.get(&(callee, invocation)).copied()
     }
 
     pub(super) fn next_deadline(&self) -> Option<Time> {
@@ -262,19 +248,17 @@ impl Calls {
     /// Asserts that tables and sessions agree. Walks everything.
     pub(super) fn check_invariants<H>(&self, sessions: &Sessions<H>) {
         assert_eq!(self.by_request.len(), self.slab.len());
-        assert_eq!(self.by_invocation.len(), self.slab.len());
         let mut deadlines = 0;
         for (index, call) in &self.slab {
             let key = CallKey(index as u32);
             assert_eq!(self.of_caller(call.caller, call.request), Some(key));
-            assert_eq!(self.of_callee(call.callee, call.invocation), Some(key));
-            let (made, served, last) = (
+            let found = sessions.invocation(call.callee, call.invocation);
+            assert_eq!(found, Some(key));
+            let (made, last) = (
                 calls_made(sessions, call.caller),
-                calls_served(sessions, call.callee),
                 invocation_last(sessions, call.callee),
             );
             assert_eq!(made[call.place_at_caller as usize], key);
-            assert_eq!(served[call.place_at_callee as usize], key);
             assert!(call.invocation.0 <= last);
             if call.timeout_ms > 0 {
                 assert!(self.deadlines.contains(&(call.deadline, key)));
@@ -326,14 +310,6 @@ fn calls_made<H>(sessions: &Sessions<H>, party: Party) -> &[CallKey] {
     match (party.session(), party.neighbour()) {
         (Some(session), _) => &sessions[session].calls,
         (None, Some(neighbour)) => &sessions.neighbours[neighbour].calls,
-        (None, None) => &[],
-    }
-}
-
-fn calls_served<H>(sessions: &Sessions<H>, party: Party) -> &[CallKey] {
-    match (party.session(), party.neighbour()) {
-        (Some(session), _) => &sessions[session].invocations,
-        (None, Some(neighbour)) => &sessions.neighbours[neighbour].invocations,
         (None, None) => &[],
     }
 }

@@ -111,7 +111,7 @@ impl Dealer {
             context.spend(made.len() as u32 * STEPS_PER_CALL);
             return true;
         }
-        let mut served = last_of(&context.sessions[index].invocations, count_max);
+        let mut served = context.sessions[index].invocations.some(count_max);
         served.sort_unstable_by_key(|key| self.calls[*key].invocation);
         let fault = Fault::new(
             error::CANCELED,

@@ -149,12 +149,13 @@ impl Dealer {
     }
 
     /// The caller of an open invocation.
-    pub(crate) fn caller(
+    pub(crate) fn caller<H>(
         &self,
+        sessions: &Sessions<H>,
         callee: SessionIndex,
         invocation: RequestId,
     ) -> Option<SessionIndex> {
-        let key = self.calls.of_callee(callee.into(), invocation)?;
+        let key = sessions.invocation(callee.into(), invocation)?;
         self.calls[key].caller.session()
     }
 

@@ -1,5 +1,7 @@
 //! Chooses the callee for a call's first INVOCATION.
 
+use std::mem::ManuallyDrop;
+
 use crosstie_wamp::{CallOptions, Disclosed, InvocationDetails, MatchPolicy, Message, RequestId};
 
 use super::Dealer;
@@ -177,7 +179,7 @@ impl Dealer {
         } else {
             (unit.milliseconds(options.timeout_ms), 0)
         };
-        let message = Message::Invocation {
+        let message = ManuallyDrop::new(Message::Invocation {
             request: invocation,
             registration: registration.id,
             details: InvocationDetails {
@@ -192,10 +194,12 @@ impl Dealer {
                 passthru: options.passthru.clone(),
             },
             payload: new.payload,
-        };
+        });
         let receiver = &context.sessions[callee.session];
         let sent = deliver(context.out, receiver, &message);
-        lent::end(message, options.passthru.is_some());
+        if options.passthru.is_some() {
+            lent::drop_owned(message);
+        }
         sent.map_err(Uninvoked::Refused)?;
 
         context.sessions[callee.session].invocation_last = invocation.0;

@@ -104,7 +104,7 @@ impl Dealer {
                 details,
                 payload,
             }) => {
-                if let Some(key) = self.calls.of_callee(from.into(), *request) {
+                if let Some(key) = context.sessions.invocation(from.into(), *request) {
                     self.pass_result(context, key, details, *payload);
                 }
             }
@@ -115,7 +115,7 @@ impl Dealer {
                 payload,
                 ..
             }) => {
-                if let Some(key) = self.calls.of_callee(from.into(), *request) {
+                if let Some(key) = context.sessions.invocation(from.into(), *request) {
                     self.pass_error(context, key, (details, error), *payload);
                 }
             }
