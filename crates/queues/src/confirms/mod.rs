@@ -155,7 +155,8 @@ impl Confirms {
         self.line.is_waiting(content.awaited())
     }
 
-    /// Tells a channel of its commit, with these publications, once the store has committed everything up to there.
+    /// Tells a channel of its commit once the store has committed everything up to there. If it fails, these publications
+    /// are withdrawn.
     pub(crate) fn await_commit(
         &mut self,
         channel: ChannelKey,

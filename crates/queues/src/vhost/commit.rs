@@ -56,9 +56,14 @@ impl<H> Vhost<H> {
         let died_before = self.queues.dead_mut().set_aside();
         let position_before = self.ledger.journal.position;
         let mut is_rejected = false;
-        let mut published = Vec::with_capacity(contents.publications.len());
+        // If the store fails, publications alone are withdrawn. Acknowledged messages have gone, so that without the
+        // publications beside them their contents would be lost: such a transaction is written later, as a whole.
+        let is_withdrawable = contents.acknowledgements.is_empty();
+        let mut withdrawable = Vec::new();
         for publication in contents.publications {
-            published.push(Arc::clone(&publication.content));
+            if is_withdrawable {
+                withdrawable.push(Arc::clone(&publication.content));
+            }
             is_rejected |= self.publish_committed(now, key, publication, out);
         }
         for acknowledgements in contents.acknowledgements {
@@ -81,7 +86,7 @@ impl<H> Vhost<H> {
             return self.answer(key, false, TxCommitOk {}, out);
         }
         self.transactions.await_store(key);
-        self.confirms.await_commit(key, position, &published);
+        self.confirms.await_commit(key, position, &withdrawable);
         Ok(())
     }
 
