@@ -12,7 +12,7 @@ use crosstie_config::{
 };
 use crosstie_node::directory::{NodeDirectory, NodeKey, Occupied, RunDirectory, TakeError};
 use crosstie_node::process::raise_descriptor_limit;
-use crosstie_node::{Node, Options, Outcome};
+use crosstie_node::{Node, Options, Outcome, handed};
 use tokio::net::UnixStream;
 use tracing::{error, info, warn};
 
@@ -87,6 +87,9 @@ struct Home {
 }
 
 pub(crate) fn run(arguments: &StartArguments) -> anyhow::Result<ExitCode> {
+    // Before anything is opened, so that a descriptor is one of the service manager's for certain.
+    handed::receive(&|name| std::env::var_os(name))
+        .context("cannot take over the sockets of the service manager")?;
     let current = std::env::current_dir().context("no current directory")?;
     let found = find(arguments, &current)?;
     let directory = found

@@ -58,10 +58,10 @@ pub use model::{
     HttpBridge, HttpBridgeOptions, Inherit, Json, Limits, ListenerLimits, LoneSurrogates, LongPoll,
     MatchPolicy, NativeOptions, OnLeave, OutgoingBridge, OutgoingKind, Page, Permission, Ping,
     RawSocket, Realm, RealmLimits, RequestIdCheck, RequestKey, Restart, ReverseProxy, Role,
-    RoleMatch, RouterWorker, Serializer, ShutdownTrigger, Skipped, TcpEndpoint, Testee, TesteeKind,
-    TesteeWorker, Tls, Transport, TransportKind, UnreadableValues, UriCheck, Web, WebArchive,
-    WebFiles, WebJson, WebOptions, WebPaths, WebProgram, WebPython, WebService, WebSocket,
-    WebSocketOptions, WebSocketReverseProxy, WebSocketTestee, Webhook, Worker,
+    RoleMatch, RouterWorker, Serializer, ShutdownTrigger, Skipped, SystemdEndpoint, TcpEndpoint,
+    Testee, TesteeKind, TesteeWorker, Tls, Transport, TransportKind, UnreadableValues, UriCheck,
+    Web, WebArchive, WebFiles, WebJson, WebOptions, WebPaths, WebProgram, WebPython, WebService,
+    WebSocket, WebSocketOptions, WebSocketReverseProxy, WebSocketTestee, Webhook, Worker,
 };
 pub use model::{Elsewhere, Fabric, NatsUrl, Replicated};
 pub use model::{

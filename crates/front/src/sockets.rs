@@ -36,6 +36,14 @@ pub fn bind(
             backlog: *backlog as i32,
             mode,
         }),
+        model::Endpoint::Systemd(given) => {
+            let options = TcpOptions {
+                user_timeout: given.user_timeout.unwrap_or(stall_max),
+                nodelay,
+                ..TcpOptions::default()
+            };
+            Listener::adopt_handed(&given.name, &options)
+        }
         other => Err(io::Error::other(format!(
             "endpoint {other:?} is not known here"
         ))),

@@ -16,13 +16,10 @@ pub fn tls_of(
     directory: &Path,
     protocols: &'static [&'static [u8]],
 ) -> io::Result<Option<Arc<tls::ServerConfig>>> {
-    let model::Endpoint::Tcp(model::TcpEndpoint {
-        tls: Some(files), ..
-    }) = endpoint
-    else {
-        return Ok(None);
-    };
-    tls_from(files, directory, protocols).map(Some)
+    let files = endpoint.tls();
+    files
+        .map(|files| tls_from(files, directory, protocols))
+        .transpose()
 }
 
 /// Checks whether a listener could be opened with these files. Returns a property that clients may reject; an error

@@ -26,9 +26,9 @@ mod task;
 mod triggers;
 mod workers;
 
-/// Checks of files as a node would use them, without a node.
+/// Checks of files as a node would use them, without a node; and the sockets that the process was passed.
 pub use crosstie_router::{
-    amqp::NatsCredentials, amqp::try_import, certificates, check_peer, check_tls,
+    amqp::NatsCredentials, amqp::try_import, certificates, check_peer, check_tls, handed,
 };
 pub use node::Node;
 pub use outcome::Outcome;

@@ -7,10 +7,10 @@ use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
 
 use crosstie_config::{Limits, ShutdownTrigger};
-use crosstie_router::{Admin, Router, RouterOptions};
+use crosstie_router::{Admin, Router, RouterOptions, handed};
 use serde_json::json;
 use tokio::sync::mpsc;
-use tracing::info;
+use tracing::{info, warn};
 
 use crate::event::{Event, Events};
 use crate::management::Management;
@@ -151,6 +151,12 @@ impl Node {
         }
         self.is_ready = true;
         self.tell("crossbar.on_ready", json!({"id": self.id}));
+        for name in handed::unused() {
+            warn!(
+                "The service manager passed the socket '{name}', and no endpoint of type 'systemd' has that name: \
+                 clients that connect there wait in vain"
+            );
+        }
         let pid = std::process::id();
         info!("Ready; to stop: SIGINT or SIGTERM to process {pid}");
     }

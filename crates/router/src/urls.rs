@@ -8,7 +8,7 @@ use crosstie_front::sockets::unix_path;
 use crosstie_transport::Listener;
 
 fn is_secure(endpoint: &model::Endpoint) -> bool {
-    matches!(endpoint, model::Endpoint::Tcp(tcp) if tcp.tls.is_some())
+    endpoint.tls().is_some()
 }
 
 /// The URLs of pages, at an operators' listener or on a transport.
@@ -28,7 +28,7 @@ fn place(endpoint: &model::Endpoint, listener: &Listener, directory: &Path) -> O
     match (unix_path(endpoint, directory), listener.local_address()) {
         (Some(path), _) => Some(Place::Unix(path)),
         (None, Ok(Some(address))) => Some(Place::Tcp(address.ip(), address.port())),
-        _ => None,
+        _ => listener.local_path().ok().flatten().map(Place::Unix),
     }
 }
 

@@ -23,6 +23,7 @@ mod debt;
 pub mod descriptors;
 mod end;
 mod flush;
+pub mod handed;
 mod kept;
 mod ledger;
 mod listener;

@@ -1,10 +1,12 @@
 //! Listening sockets, TCP and Unix.
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::fs::Permissions;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,6 +18,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockop
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
+use crate::handed::{self, Lent};
 use crate::{PeerAddress, Socket, readiness};
 
 /// The address to listen on.
@@ -67,6 +70,8 @@ pub struct Listener {
     bound: Bound,
     /// A descriptor to release if no others are left.
     spare: Mutex<Option<OwnedFd>>,
+    /// Set for a socket of the service manager.
+    lent: Option<Lent>,
 }
 
 #[derive(Debug)]
@@ -108,6 +113,7 @@ impl Listener {
             fd: readiness::register_owned(fd, Interest::READABLE)?,
             bound,
             spare: Mutex::new(spare()),
+            lent: None,
         })
     }
 
@@ -122,7 +128,19 @@ impl Listener {
             fd: readiness::register_owned(fd, Interest::READABLE)?,
             bound,
             spare: Mutex::new(spare()),
+            lent: None,
         })
+    }
+
+    /// Adopts the socket that the service manager passed by this name. Sets the options that accepted sockets inherit,
+    /// and no others: the backlog is the manager's. Needs a tokio context, like [`Listener::adopt`].
+    pub fn adopt_handed(name: &str, options: &TcpOptions) -> io::Result<Self> {
+        let (fd, lent) = handed::lend(name)?;
+        let adopted = prepare_handed(&fd, options).and_then(|()| Self::adopt(fd));
+        let failed = |e: io::Error| io::Error::new(e.kind(), format!("socket '{name}': {e}"));
+        let mut adopted = adopted.map_err(failed)?;
+        adopted.lent = Some(lent);
+        Ok(adopted)
     }
 
     /// A second descriptor of the socket, for another process to [adopt](Self::adopt).
@@ -134,6 +152,14 @@ impl Listener {
     pub fn local_address(&self) -> io::Result<Option<SocketAddr>> {
         let address = rustix::net::getsockname(&self.fd)?;
         Ok(SocketAddr::try_from(address).ok())
+    }
+
+    /// The bound path; `None` unless it is a Unix socket with one.
+    pub fn local_path(&self) -> io::Result<Option<PathBuf>> {
+        let address = rustix::net::getsockname(&self.fd)?;
+        let address = SocketAddrUnix::try_from(address).ok();
+        let path = address.as_ref().and_then(SocketAddrUnix::path_bytes);
+        Ok(path.map(|path| PathBuf::from(OsStr::from_bytes(path))))
     }
 
     /// The next connection.
@@ -263,6 +289,20 @@ fn bind_tcp(address: SocketAddr, options: &TcpOptions) -> io::Result<OwnedFd> {
     rustix::net::bind(&fd, &address)?;
     rustix::net::listen(&fd, options.backlog)?;
     Ok(fd)
+}
+
+/// Checks a socket that another program opened, and sets its options.
+fn prepare_handed(fd: &OwnedFd, options: &TcpOptions) -> io::Result<()> {
+    let refused = |text: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+    if sockopt::socket_type(fd)? != SocketType::STREAM || !sockopt::socket_acceptconn(fd)? {
+        return refused("expected one that listens for streams (ListenStream=, with Accept=no)");
+    }
+    match sockopt::socket_domain(fd)? {
+        AddressFamily::INET | AddressFamily::INET6 => set_options(fd, options)?,
+        AddressFamily::UNIX => {}
+        _ => return refused("expected one of TCP, or a Unix socket"),
+    }
+    Ok(rustix::io::ioctl_fionbio(fd, true)?)
 }
 
 /// Sets the options that accepted sockets inherit: once here, instead of several calls for each socket.

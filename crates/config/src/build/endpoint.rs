@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::Builder;
 use crate::files::Files;
-use crate::model::{Endpoint, TcpEndpoint};
+use crate::model::{Endpoint, SystemdEndpoint, TcpEndpoint, Tls};
 use crate::plain::{Plain, Section};
 use crate::problem::Problem;
 use crate::tree::Span;
@@ -26,24 +26,29 @@ impl Builder<'_> {
                 backlog: 0,
             };
         };
-        let backlog = u32::read(view, "backlog");
-        let endpoint = if view.text("type") == Some("unix") {
-            Endpoint::Unix {
+        let endpoint = match view.text("type") {
+            Some("unix") => Endpoint::Unix {
                 path: view.text("path").unwrap_or_default().into(),
-                backlog,
+                backlog: u32::read(view, "backlog"),
+            },
+            Some("systemd") => {
+                let read = SystemdEndpoint::read(view);
+                Endpoint::Systemd(SystemdEndpoint {
+                    tls: tls(read.tls, view),
+                    ..read
+                })
             }
-        } else {
-            let (port, port_last) = self.ports(view);
-            let mut read = TcpEndpoint::read(view);
-            if let (Some(tls), Some(given)) = (&mut read.tls, view.object("tls")) {
-                tls.is_certificate_optional = given.text("client_certificate") == Some("optional");
+            _ => {
+                let (port, port_last) = self.ports(view);
+                let read = TcpEndpoint::read(view);
+                Endpoint::Tcp(TcpEndpoint {
+                    interface: self.interface(view),
+                    port,
+                    port_last,
+                    tls: tls(read.tls, view),
+                    ..read
+                })
             }
-            Endpoint::Tcp(TcpEndpoint {
-                interface: self.interface(view),
-                port,
-                port_last,
-                ..read
-            })
         };
         if let Some(tls) = view.has("tls").then(|| view.object("tls")).flatten()
             && tls.given("client_certificate").is_some()
@@ -52,7 +57,7 @@ impl Builder<'_> {
             let message = "\"client_certificate\" has no effect without \"ca_certificates\"";
             self.warn(tls, "client_certificate", message);
         }
-        if let Endpoint::Tcp(TcpEndpoint { tls: Some(tls), .. }) = &endpoint
+        if let Some(tls) = endpoint.tls()
             && let Some(given) = view.given("tls")
         {
             self.names(given.span, Files::Tls(tls.clone()));
@@ -129,10 +134,20 @@ impl Builder<'_> {
     }
 }
 
+/// The files of TLS, with the rule for certificates of clients.
+fn tls(read: Option<Tls>, endpoint: View<'_>) -> Option<Tls> {
+    let given = endpoint.object("tls")?;
+    Some(Tls {
+        is_certificate_optional: given.text("client_certificate") == Some("optional"),
+        ..read?
+    })
+}
+
 /// Whether the system would refuse the second of the two.
 fn collide(one: &Endpoint, other: &Endpoint) -> bool {
     match (one, other) {
         (Endpoint::Unix { path: one, .. }, Endpoint::Unix { path: other, .. }) => one == other,
+        (Endpoint::Systemd(one), Endpoint::Systemd(other)) => one.name == other.name,
         (Endpoint::Tcp(one), Endpoint::Tcp(other)) => {
             let any = one.interface.is_unspecified() || other.interface.is_unspecified();
             let family = one.interface.is_ipv4() == other.interface.is_ipv4();

@@ -37,10 +37,15 @@ fn everybody(endpoint: &Endpoint, (realm, role): &(String, String)) -> String {
             None => format!("{}, port {}", tcp.interface, tcp.port),
         },
         Endpoint::Unix { path, .. } => path.clone(),
+        Endpoint::Systemd(socket) => format!("systemd's socket '{}'", socket.name),
+    };
+    let narrower = match endpoint {
+        Endpoint::Systemd(_) => "let the socket unit listen at 127.0.0.1",
+        _ => "set \"interface\" to \"127.0.0.1\"",
     };
     format!(
         "whoever reaches this machine ({place}) may join realm {} without saying who he is, with the rights \
-         of role {}: set \"interface\" to \"127.0.0.1\", let the role do less, or ask for certificates \
+         of role {}: {narrower}, let the role do less, or ask for certificates \
          (\"ca_certificates\" in \"tls\")",
         quoted(realm),
         quoted(role)
@@ -70,10 +75,10 @@ fn open_to_all(transport: &Transport, realms: &[Realm]) -> Option<(String, Strin
 
 /// A listener that requires certificates rejects clients without one.
 fn is_reached_from_elsewhere(endpoint: &Endpoint) -> bool {
-    let Endpoint::Tcp(tcp) = endpoint else {
+    if matches!(endpoint, Endpoint::Unix { .. }) {
         return false;
-    };
-    let asks = tcp.tls.as_ref();
+    }
+    let asks = endpoint.tls();
     let asks =
         asks.is_some_and(|tls| !tls.client_authorities.is_empty() && !tls.is_certificate_optional);
     !endpoint.is_loopback() && !asks

@@ -8,9 +8,9 @@ use super::session_limits::listener_limits;
 use super::{Builder, Names, bound};
 use crate::catalogue::SERIALIZERS;
 use crate::model::{
-    Admits, Allowed, Deflate, Endpoint, Json, ListenerLimits, Page, Ping, RawSocket, Realm,
-    Serializer, Testee, TesteeKind, Transport, TransportKind, WebService, WebSocket,
-    WebSocketOptions, WebSocketTestee,
+    Admits, Allowed, Deflate, Json, ListenerLimits, Page, Ping, RawSocket, Realm, Serializer,
+    Testee, TesteeKind, Transport, TransportKind, WebService, WebSocket, WebSocketOptions,
+    WebSocketTestee,
 };
 use crate::plain::{Plain, Section, Word, size};
 use crate::problem::Problem;
@@ -51,7 +51,7 @@ impl Builder<'_> {
         let place = Place {
             realms,
             is_loopback: endpoint.is_loopback(),
-            is_tls: matches!(&endpoint, Endpoint::Tcp(tcp) if tcp.tls.is_some()),
+            is_tls: endpoint.tls().is_some(),
             sees_certificates: endpoint.asks_for_certificates(),
         };
         let kind = match transport.text("type") {

@@ -8,7 +8,9 @@ use super::table::tables;
 use crate::plain;
 
 tables! {
-    pub(super) tagged ENDPOINT("endpoint.type", "an endpoint") { "tcp" => TCP_ENDPOINT, "unix" => UNIX_ENDPOINT }
+    pub(super) tagged ENDPOINT("endpoint.type", "an endpoint") {
+        "tcp" => TCP_ENDPOINT, "unix" => UNIX_ENDPOINT, "systemd" => SYSTEMD_ENDPOINT
+    }
 
     const BACKLOG = "backlog": integer(1, 65_535).or(1_024), "Maximum number of connections that wait to be accepted.";
     const PORT = "port": integer(0, 65_535).otherwise("a port of `portrange`").environment(),
@@ -23,6 +25,7 @@ tables! {
     const USER_TIMEOUT = "user_timeout": integer(0, 65_535).otherwise("`limits.queue_stall_timeout_ms`"),
         "Time after which the system closes a connection whose sent data stays unacknowledged or whose peer \
          reads nothing, in milliseconds (`TCP_USER_TIMEOUT`). 0 leaves it to the system.";
+    const TLS_OF_LISTENER = "tls": object(&TLS).optional(), "TLS of the listener.";
 
     /// A TCP listener. With `port_last` it takes the first free port of a range that starts with `port`.
     #[derive(Clone, Debug, PartialEq)]
@@ -31,7 +34,7 @@ tables! {
         ..BACKLOG => backlog: u32;
         ..SHARED => shared: bool;
         ..USER_TIMEOUT => user_timeout: Option<Duration> as plain::milliseconds_if_given;
-        tls: Option<Tls> as plain::optional_section = object(&TLS).optional(), "TLS of the listener.";
+        ..TLS_OF_LISTENER => tls: Option<Tls> as plain::optional_section;
         let interface: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
         let port: u16 = 0;
         let port_last: Option<u16> = None;
@@ -43,6 +46,19 @@ tables! {
             "Path of the socket. A relative path starts at the node's directory. `$NAME` and `${NAME}` are replaced \
              anywhere in it. Maximum 107 bytes, the directory's included.";
         ..BACKLOG;
+    }
+
+    /// A listening socket that the service manager opened.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct SystemdEndpoint = static SYSTEMD_ENDPOINT("endpoint[systemd]", "an endpoint of systemd") {
+        ..TYPE;
+        name: String = text(Rule::NotEmpty).required().environment(),
+            "Name of a socket that systemd passes to the service: `FileDescriptorName=` of its socket unit, by default \
+             the unit's name with `.socket`. The node does not start if systemd passed no such socket, or several. The \
+             socket stays open while its transport is stopped; clients that connect then wait. The configuration does \
+             not know the address, so hosts and origins are restricted only by `allowed_hosts` and `allowed_origins`.";
+        ..USER_TIMEOUT => user_timeout: Option<Duration> as plain::milliseconds_if_given;
+        ..TLS_OF_LISTENER => tls: Option<Tls> as plain::optional_section;
     }
 
     pub(super) const TLS_KEY = "key": text(Rule::NotEmpty).required().environment(),

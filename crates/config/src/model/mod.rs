@@ -25,7 +25,7 @@ pub use crate::catalogue::amqp::{
     AmqpVhost,
 };
 pub use crate::catalogue::cookie::Cookie;
-pub use crate::catalogue::endpoint::{TcpEndpoint, Tls};
+pub use crate::catalogue::endpoint::{SystemdEndpoint, TcpEndpoint, Tls};
 pub use crate::catalogue::http_bridge::{HttpBridge, HttpBridgeOptions, Webhook};
 pub use crate::catalogue::joint::{
     ExchangeToTopic, ProcedureToTarget, TargetToProcedure, TopicToExchange,

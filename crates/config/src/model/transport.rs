@@ -7,8 +7,8 @@ use crosstie_auth::wamp::Methods;
 use crosstie_routing::RoleLimits;
 
 use super::{
-    Allowed, AmqpTransport, Cookie, Page, Ping, Serializer, TcpEndpoint, Web, WebPaths, WebService,
-    WebSocketOptions, WebSocketTestee,
+    Allowed, AmqpTransport, Cookie, Page, Ping, Serializer, SystemdEndpoint, TcpEndpoint, Tls, Web,
+    WebPaths, WebService, WebSocketOptions, WebSocketTestee,
 };
 
 /// One listener and its protocol.
@@ -132,23 +132,35 @@ pub enum TesteeKind {
 #[non_exhaustive]
 pub enum Endpoint {
     Tcp(TcpEndpoint),
-    Unix { path: String, backlog: u32 },
+    Unix {
+        path: String,
+        backlog: u32,
+    },
+    /// Opened by the service manager; the address is known when the node runs.
+    Systemd(SystemdEndpoint),
 }
 
 impl Endpoint {
     /// Whether clients may or must show certificates.
     pub fn asks_for_certificates(&self) -> bool {
-        let Self::Tcp(TcpEndpoint { tls: Some(tls), .. }) = self else {
-            return false;
-        };
-        !tls.client_authorities.is_empty()
+        let tls = self.tls();
+        tls.is_some_and(|tls| !tls.client_authorities.is_empty())
+    }
+
+    /// The files of TLS, if the listener has it.
+    pub fn tls(&self) -> Option<&Tls> {
+        match self {
+            Self::Tcp(tcp) => tcp.tls.as_ref(),
+            Self::Systemd(socket) => socket.tls.as_ref(),
+            Self::Unix { .. } => None,
+        }
     }
 
     /// Whether only this machine's loopback reaches the address.
     pub fn is_loopback(&self) -> bool {
         match self {
             Self::Tcp(tcp) => tcp.interface.to_canonical().is_loopback(),
-            Self::Unix { .. } => false,
+            Self::Unix { .. } | Self::Systemd(_) => false,
         }
     }
 }

@@ -94,8 +94,9 @@ impl Command {
             .iter()
             .chain(&self.more_variables);
         let set: Vec<_> = set.map(|(name, _)| name).collect();
-        let withheld =
-            own.filter(|name| !is_inherited(name) && set.iter().all(|set| name != set.as_str()));
+        let withheld = own
+            .filter(|name| !is_of_the_manager(name))
+            .filter(|name| !is_inherited(name) && set.iter().all(|set| name != set.as_str()));
         let mut withheld: Vec<_> = withheld
             .map(|name| name.to_string_lossy().escape_debug().to_string())
             .collect();
@@ -116,6 +117,7 @@ impl Command {
         own: impl Iterator<Item = (OsString, OsString)>,
         program_directory: &Path,
     ) -> BTreeMap<OsString, OsString> {
+        let own = own.filter(|(name, _)| !is_of_the_manager(name));
         let mut variables: BTreeMap<_, _> = match &self.environment.inherit {
             Inherit::All => own.collect(),
             Inherit::AllButSecrets => own.filter(|(name, _)| !self.is_secret(name)).collect(),
@@ -149,6 +151,19 @@ impl Command {
         }
         variables
     }
+}
+
+/// Whether the service manager set the variable for the node alone: a child that finds one would speak for the node.
+fn is_of_the_manager(name: &OsStr) -> bool {
+    const NAMES: &[&str] = &[
+        "NOTIFY_SOCKET",
+        "WATCHDOG_PID",
+        "WATCHDOG_USEC",
+        "LISTEN_PID",
+        "LISTEN_FDS",
+        "LISTEN_FDNAMES",
+    ];
+    NAMES.iter().any(|of_it| name == OsStr::new(of_it))
 }
 
 /// Whether a program may need the variable to run at all. Variables that pass credentials to services (passwords,
@@ -207,8 +222,11 @@ mod tests {
         let own = [
             ("HOME", "/root"),
             ("LANG", "C"),
+            ("LISTEN_FDS", "1"),
+            ("NOTIFY_SOCKET", "/run/systemd/notify"),
             ("NOVA_PASSWORD", "x"),
             ("PATH", "/opt/bin:/bin"),
+            ("WATCHDOG_USEC", "30000000"),
         ];
         let own = own.map(|(k, v)| (k.into(), v.into())).into_iter();
         let variables = command.variables(own, Path::new("/opt/bin"));
@@ -256,7 +274,7 @@ mod tests {
         let mut command = Command::new("true", "/");
         command.more_variables = vec![("SET".to_owned(), "1".to_owned())];
         let own = || {
-            ["PATH", "TOKEN", "LC_ALL", "SET", "A\n"]
+            ["PATH", "TOKEN", "LC_ALL", "NOTIFY_SOCKET", "SET", "A\n"]
                 .map(OsString::from)
                 .into_iter()
         };
