@@ -12,7 +12,7 @@ use crosstie_config::{
 };
 use crosstie_node::directory::{NodeDirectory, NodeKey, Occupied, RunDirectory, TakeError};
 use crosstie_node::process::raise_descriptor_limit;
-use crosstie_node::{Node, Options, Outcome, handed};
+use crosstie_node::{Node, Options, Outcome, ServiceManager, handed};
 use tokio::net::UnixStream;
 use tracing::{error, info, warn};
 
@@ -132,10 +132,7 @@ fn run_node(
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let mut signals = {
-        let _context = runtime.enter();
-        Signals::catch_with_hangup(handle_hangup)?
-    };
+    let mut signals = runtime.block_on(async { Signals::catch_with_hangup(handle_hangup) })?;
     let loaded = found.map(|found| load(&found.config)).transpose()?;
     let home = found.map(|found| open(&found.path)).transpose()?;
     banner(home.as_ref(), directory);
@@ -169,6 +166,7 @@ fn run_node(
         busy_poll: Duration::from_micros(arguments.busy_poll.unwrap_or(50)),
         accepts_loss: arguments.accept_loss,
         shutdown_after,
+        manager: service_manager()?,
     };
     let outcome = runtime.block_on(async {
         if let Some(management) = &options.management {
@@ -195,6 +193,11 @@ fn run_node(
 fn embedded_socket(arguments: &StartArguments, directory: &Path) -> PathBuf {
     let socket = arguments.socket.as_deref();
     management_socket(&directory.join(socket.unwrap_or_else(|| Path::new(SOCKET))))
+}
+
+fn service_manager() -> anyhow::Result<ServiceManager> {
+    let manager = ServiceManager::from_environment(&|name| std::env::var_os(name));
+    manager.context("cannot reach the service manager")
 }
 
 /// Handles SIGHUP: the node goes on, and its log in a new file if the old one was moved away.

@@ -20,6 +20,7 @@ mod place;
 pub mod process;
 mod programs;
 mod report;
+mod service_manager;
 mod shutdown;
 mod start;
 mod task;
@@ -33,4 +34,5 @@ pub use crosstie_router::{
 pub use node::Node;
 pub use outcome::Outcome;
 pub use report::CHILD_LINES;
+pub use service_manager::ServiceManager;
 pub use start::{Options, StartError};

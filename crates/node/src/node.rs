@@ -17,6 +17,7 @@ use crate::management::Management;
 use crate::outcome::{Ending, Outcome};
 use crate::place::Place;
 use crate::process::Children;
+use crate::service_manager::ServiceManager;
 use crate::workers::Worker;
 
 /// A running node.
@@ -44,6 +45,7 @@ pub struct Node {
     pub(crate) admin: Option<Admin>,
     /// The addresses of the operators' pages, if any.
     pub(crate) admin_urls: Vec<String>,
+    pub(crate) manager: ServiceManager,
 }
 
 impl Node {
@@ -150,6 +152,7 @@ impl Node {
             return;
         }
         self.is_ready = true;
+        self.manager.settled();
         self.tell("crossbar.on_ready", json!({"id": self.id}));
         for name in handed::unused() {
             warn!(

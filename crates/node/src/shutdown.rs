@@ -46,6 +46,7 @@ impl Node {
 
     /// Requests the end of every process; their ends trigger the rest.
     pub(crate) fn begin_end(&mut self, outcome: Outcome) {
+        self.manager.stopping();
         // Before clients are disconnected: a client that reconnects too early is refused, and retries.
         self.close_listeners();
         self.ending = Some(Ending {

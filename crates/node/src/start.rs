@@ -18,6 +18,7 @@ use crate::place::Place;
 use crate::process::Children;
 use crate::programs::Starter;
 use crate::report;
+use crate::service_manager::ServiceManager;
 use crate::triggers;
 
 /// The parameters of a node beside its configuration.
@@ -44,6 +45,8 @@ pub struct Options {
     pub accepts_loss: bool,
     /// The time after which the node ends by itself.
     pub shutdown_after: Option<Duration>,
+    /// The service manager that started the process, if any.
+    pub manager: ServiceManager,
 }
 
 /// Why a node did not start; nothing of it runs.
@@ -58,6 +61,8 @@ pub enum StartError {
     Admin(String),
     #[error("cannot open the audit log {path}: {error}")]
     AuditLog { path: String, error: std::io::Error },
+    #[error("cannot start the thread that feeds the service manager's watchdog: {0}")]
+    Watchdog(std::io::Error),
 }
 
 fn open_audit(log: &AuditLog, directory: &Path) -> Result<Arc<Audit>, StartError> {
@@ -122,6 +127,7 @@ impl Node {
             admin: None,
             admin_urls: Vec::new(),
             place,
+            manager: options.manager,
         };
         node.report_triggers();
         node.start_management().await?;
@@ -131,6 +137,7 @@ impl Node {
         if let Some(after) = options.shutdown_after {
             node.send_after(after, Event::TimeIsUp);
         }
+        node.manager.ready().map_err(StartError::Watchdog)?;
         Ok(node)
     }
 
@@ -140,6 +147,7 @@ impl Node {
         };
         match management::start(&self.id, &socket, self.events.clone()).await {
             Ok(management) => {
+                self.manager.watch(management.threads());
                 self.management = Some(management);
                 info!("Joined realm 'crossbar' on node management router");
                 Ok(())

@@ -1,7 +1,7 @@
 //! The controller's session in the management realm.
 
 use crosstie_client::Client;
-use crosstie_router::{MetaSession, Router};
+use crosstie_router::{MetaSession, Router, Threads};
 use tokio::sync::mpsc;
 
 use super::meta_api::{self, Bridged};
@@ -16,10 +16,15 @@ pub(crate) struct Management {
     pub(super) bridged: Bridged,
     pub(super) _tasks: Vec<Task>,
     /// Dropped after all clients.
-    pub(super) _router: Router,
+    pub(super) router: Router,
 }
 
 impl Management {
+    /// The threads of the realm's router.
+    pub(crate) fn threads(&self) -> Threads {
+        self.router.watched_threads()
+    }
+
     /// Bridges the meta API of a realm.
     pub(crate) fn bridge_meta_api(
         &self,

@@ -46,7 +46,7 @@ pub(crate) async fn start(node: &str, socket: &Path, events: Events) -> Result<M
         publications,
         bridged,
         _tasks: tasks,
-        _router: router,
+        router,
     })
 }
 

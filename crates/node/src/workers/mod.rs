@@ -243,6 +243,7 @@ impl Node {
         let mut running =
             RunningRouter::start(definition, limits, options, title).map_err(failed)?;
         report::started(kind, &definition.id, std::process::id());
+        self.manager.watch(running.router.watched_threads());
         running
             .open(definition, &self.moving_transports)
             .map_err(failed)?;

@@ -20,6 +20,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::{Notify, oneshot};
 use tokio::task::{JoinHandle, JoinSet};
 
+use self::turns::Probe;
 use crate::balance::{Thread, Threads};
 use crate::{Cores, clock};
 
@@ -73,7 +74,9 @@ pub struct Workers {
 
 #[derive(Debug)]
 struct Worker {
+    name: String,
     handle: Handle,
+    probe: Probe,
     running: Mutex<Option<RunningWorker>>,
 }
 
@@ -329,7 +332,7 @@ impl Worker {
         let handle = runtime.handle().clone();
         let timers = timers.unwrap_or_else(|| handle.clone());
         let (stop, stopped) = oneshot::channel();
-        let thread = thread::Builder::new().name(name).spawn(move || {
+        let thread = thread::Builder::new().name(name.clone()).spawn(move || {
             TIMERS.set(Some(timers));
             if !busy_poll.is_zero() {
                 runtime.spawn(poll_after_activity(busy_poll));
@@ -338,7 +341,12 @@ impl Worker {
             let _ = runtime.block_on(stopped);
         })?;
         let running = Mutex::new(Some(RunningWorker { stop, thread }));
-        Ok(Self { handle, running })
+        Ok(Self {
+            name,
+            handle,
+            probe: Probe::default(),
+            running,
+        })
     }
 
     fn stop(&self) {
@@ -405,3 +413,4 @@ async fn poll_after_activity(busy_poll: Duration) {
 
 #[cfg(test)]
 mod tests;
+mod turns;

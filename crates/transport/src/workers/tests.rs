@@ -91,3 +91,41 @@ fn a_thread_that_is_asked_to_gives_away_every_other_connection() {
     let away = count(&mut clients);
     assert!((1..4).contains(&away), "{away}");
 }
+
+/// Awaits that these threads, and no others, have taken no turn.
+fn await_stuck(workers: &Workers, now: Instant, expected: &[&str]) {
+    let patience = Instant::now() + Duration::from_secs(30);
+    while workers.stuck(now, LIMIT) != expected {
+        assert!(Instant::now() < patience, "expected {expected:?}");
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+const LIMIT: Duration = Duration::from_secs(3_600);
+
+#[test]
+fn a_blocked_thread_takes_no_turn() {
+    let options = WorkerOptions {
+        threads: 2,
+        ..WorkerOptions::default()
+    };
+    let workers = Workers::start(options).expect("threads");
+    workers.spawn_web(async {}).expect("a thread of HTTP");
+    let (begun, has_begun) = std::sync::mpsc::channel();
+    let (release, released) = std::sync::mpsc::channel::<()>();
+    workers.spawn_first(async move {
+        let _ = begun.send(());
+        let _ = released.recv();
+    });
+    has_begun.recv().expect("the first thread is blocked");
+    let start = Instant::now();
+    assert!(workers.stuck(start, LIMIT).is_empty());
+    let early = start + LIMIT - Duration::from_millis(1);
+    assert!(workers.stuck(early, LIMIT).is_empty());
+    await_stuck(&workers, start + LIMIT, &["worker0"]);
+    drop(release);
+    await_stuck(&workers, start + LIMIT, &[]);
+    // Threads that were stopped are not stuck.
+    workers.stop();
+    assert!(workers.stuck(start + 3 * LIMIT, LIMIT).is_empty());
+}
