@@ -25,6 +25,7 @@ const GROUPS: [Group; 4] = [
             ),
             ("stop", "Stop a node"),
             ("keys", "Show or create keys; show credentials"),
+            ("service", "Print or install the systemd unit of a node"),
             ("passwd", "Create a principal's entry from a password"),
             (
                 "store",

@@ -33,6 +33,7 @@ mod queues;
 mod register;
 mod release;
 mod replicated_log;
+mod service;
 mod start;
 mod status;
 mod stop;
@@ -83,6 +84,8 @@ enum Command {
     Cluster(cluster::Cluster),
     Keys(keys::Arguments),
     Passwd(passwd::Arguments),
+    #[command(subcommand)]
+    Service(service::Service),
     /// Print the version and the platform.
     Version(version::Arguments),
 }
@@ -139,6 +142,7 @@ pub fn main() -> ExitCode {
         Command::Cluster(command) => cluster::run(command),
         Command::Keys(arguments) => keys::run(arguments),
         Command::Passwd(arguments) => passwd::run(arguments),
+        Command::Service(command) => service::run(command),
         Command::Version(arguments) => version::run(arguments),
     };
     crosstie_terminal::end(outcome, exit_code)
