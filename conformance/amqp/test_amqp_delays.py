@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 
 import pika
+import pytest
 from rig.broker import Crosstie
 from rig.brokers import connect
 from rig.waiting import DEADLINE_S, await_true
@@ -116,3 +117,36 @@ def test_more_delayed_messages_than_memory_holds_arrive_after_a_kill(start_broke
         arrived = [number for number, _ in take(connection.channel(), len(soon))]
         assert sorted(arrived) == list(range(len(soon)))
     assert delayed(broker) == DEEP
+
+
+def test_many_delayed_messages_go_with_their_exchange(start_broker) -> None:
+    """Those that are due soon, those that wait on the disk, and those published meanwhile."""
+    broker = start_broker(amqp={"limits": LIMITS})
+    with connect(broker) as connection, connect(broker) as other:
+        channel, publisher = connection.channel(), other.channel()
+        declare(channel)
+        chosen = random.Random(7)
+        for number in range(DEEP):
+            near_ms, far_ms = chosen.randrange(60_000, 70_000), chosen.randrange(FAR_MS, 9 * FAR_MS)
+            delay(publisher, number, near_ms if number % 2 else far_ms, BODY)
+        publisher.queue_declare("q", passive=True)
+        assert delayed(broker) == DEEP
+        # The publisher goes on until its channel is closed, since the exchange is gone.
+        for number in range(100):
+            delay(publisher, number, FAR_MS)
+        channel.exchange_delete("x")
+
+        def go_on() -> None:
+            # Any of its messages may be the one that is refused.
+            delay(publisher, 0, FAR_MS)
+            publisher.queue_declare("q", passive=True)
+
+        with pytest.raises(pika.exceptions.ChannelClosedByBroker, match="no exchange 'x'"):
+            go_on()
+        assert delayed(broker) == 0
+        await_true("memory is free", lambda: broker.router.metric("amqp_memory_bytes") == 0)
+        # An exchange of the same name has none of them.
+        declare(channel)
+        delay(channel, 7, 1)
+        assert [number for number, _ in take(channel, 1)] == [7]
+        assert delayed(broker) == 0

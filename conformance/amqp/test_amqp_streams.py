@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import itertools
+import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -280,13 +281,13 @@ def test_each_offset_begins_where_it_says(broker, stream):
         assert bodies(read(channel, stream, 20, "1h")) == bodies(whole)
 
 
-@pytest.mark.parametrize("offset", ["next", None, "end", "later", "time"])
+@pytest.mark.parametrize("offset", ["next", None, "end", "later", "time", "far"])
 def test_an_offset_at_the_end_waits_for_the_next_message(broker, stream, offset):
     with channel_of(broker) as channel, channel_of(broker) as publisher:
         publish(publisher, stream, *map(str, range(5)))
         end = read(channel, stream, 5, "first")[-1][0] + 1
         later = datetime.datetime.now(tz=datetime.UTC) + datetime.timedelta(hours=1)
-        asked = {"end": end, "later": end + 2, "time": later}.get(offset, offset)
+        asked = {"end": end, "later": end + 2, "time": later, "far": 2**63 - 1}.get(offset, offset)
         got: list[str] = []
 
         def on_message(channel, method, properties, body) -> None:
@@ -296,10 +297,13 @@ def test_an_offset_at_the_end_waits_for_the_next_message(broker, stream, offset)
         arguments = {} if asked is None else {"x-stream-offset": asked}
         channel.basic_consume(stream, on_message, arguments=arguments)
         publish(publisher, stream, "5", "6", "7", "8")
-        expected = ["7", "8"] if offset == "later" else ["5", "6", "7", "8"]
+        expected = {"later": ["7", "8"], "far": []}.get(offset, ["5", "6", "7", "8"])
         deadline = time.monotonic() + 30
         while len(got) < len(expected) and time.monotonic() < deadline:
             channel.connection.process_data_events(time_limit=0.1)
+        # By now, others have had all of them.
+        assert len(read(publisher, stream, 9, "first")) == 9
+        channel.connection.process_data_events(time_limit=0.1)
         assert got == expected
 
 
@@ -453,13 +457,72 @@ def test_a_damaged_message_is_named_and_the_others_are_served(own, tmp_path):
         assert read(channel, "log", 1, "last")[0][:2] == (100, "later")
 
 
-def test_many_streams_take_few_files(own):
+def test_a_reader_whose_segment_has_gone_continues_at_the_first_one_there(own):
+    limits = {"x-max-length-bytes": 500_000, "x-stream-max-segment-size-bytes": 50_000}
+    published = itertools.count()
+    got: list[int] = []
+    held: list[int] = []
+    with channel_of(own) as declaring, channel_of(own, prefetch=2) as reader:
+        declare(queue="log", arguments=limits)(declaring)
+        # Without confirms, so that it is much faster than the reader.
+        publisher = declaring.connection.channel()
+
+        def publish_more(count: int) -> None:
+            for _ in range(count):
+                publisher.basic_publish("", "log", f"{next(published):08}" + 10_000 * "x")
+
+        def is_overtaken() -> bool:
+            # It has gone on behind a gap.
+            return len(got) > 20 and got[-20] != got[0] + len(got) - 20
+
+        def on_message(channel, method, properties, body) -> None:
+            assert int(body[:8]) == properties.headers["x-stream-offset"]
+            got.append(int(body[:8]))
+            if is_overtaken():
+                held.append(method.delivery_tag)
+                return
+            # Its segment, and the next ones, are about to go.
+            publish_more(20)
+            channel.basic_ack(method.delivery_tag)
+
+        publish_more(20)
+        reader.basic_consume("log", on_message, arguments={"x-stream-offset": "first"})
+        deadline = time.monotonic() + 50
+        # The last two are not acknowledged, and so no other is on its way.
+        while len(held) < 2:
+            assert time.monotonic() < deadline, f"it was never overtaken: {got[-1:]}"
+            reader.connection.process_data_events(time_limit=0.1)
+        assert got == sorted(set(got))
+    assert "cannot be read" not in own.router.page("/health")
+
+
+# A hundred thousand take minutes.
+MANY = 100_000 if os.environ.get("CROSSTIE_WHOLE") else 2_000
+
+
+@pytest.mark.timeout(60 + MANY // 50)
+def test_many_streams_take_few_files_and_little_memory(tmp_path):
+    own = Crosstie(tmp_path, amqp={"limits": {"queues_max": MANY + 1, "bindings_max": MANY + 10}})
     with channel_of(own) as channel:
-        for number in range(300):
+        before = resident_bytes(own)
+        for number in range(MANY):
             declare(queue=f"many.{number}")(channel)
-            channel.queue_bind(f"many.{number}", "amq.fanout")
+            if number % 10 == 0:
+                channel.queue_bind(f"many.{number}", "amq.fanout")
         channel.basic_publish("amq.fanout", "", "to all")
-        for number in range(300):
+        for number in range(0, MANY, MANY // 50):
             assert bodies(read(channel, f"many.{number}", 1, "first")) == ["to all"]
         open_files = len(list(Path(f"/proc/{own.router.process.pid}/fd").iterdir()))
         assert open_files < 400
+        assert resident_bytes(own) - before < (64 << 20) + MANY * 5_000
+    own.restart(kill=True)
+    with channel_of(own) as channel:
+        assert bodies(read(channel, "many.0", 1, "first")) == ["to all"]
+        assert channel.queue_declare(f"many.{MANY - 1}", passive=True).method.message_count == 0
+    own.stop()
+
+
+def resident_bytes(own: Crosstie) -> int:
+    """Return the resident memory of a broker's process."""
+    pages = Path(f"/proc/{own.router.process.pid}/statm").read_text().split()[1]
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")

@@ -191,3 +191,46 @@ impl Reader {
         };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Time = Time(10_000_000);
+
+    #[test]
+    fn every_offset_has_a_place_in_the_stream() {
+        #[track_caller]
+        fn check(value: Value<'_>, expected: Start) {
+            assert_eq!(Start::parse(NOW, Some(value)), Ok(expected));
+        }
+        assert_eq!(Start::parse(NOW, None), Ok(Start::Next));
+        check(Value::I64(i64::MAX), Start::Offset(i64::MAX as u64));
+        check(Value::I64(i64::MIN), Start::Offset(0));
+        check(Value::I8(-1), Start::Offset(0));
+        check(Value::Timestamp(0), Start::Since(Time(0)));
+        check(Value::Timestamp(u64::MAX), Start::Since(Time(u64::MAX)));
+        check(Value::LongString(b"1m"), Start::Since(Time(9_940_000)));
+        // Longer ago than the clock's begin.
+        check(Value::LongString(b"99Y"), Start::Since(Time(0)));
+    }
+
+    #[test]
+    fn other_texts_and_types_are_refused() {
+        for text in ["5", "First", "first ", "-1h", "1h30m", "1.5h", "h", "1 h"] {
+            let parsed = Start::parse(NOW, Some(Value::LongString(text.as_bytes())));
+            let expected = format!("{{invalid_stream_offset_arg,{{longstr,<<\"{text}\">>}}}}");
+            assert_eq!(parsed, Err(expected));
+        }
+        for value in [
+            Value::LongString(b""),
+            Value::LongString(b"\xff"),
+            Value::LongString(b"99999999999999999999h"),
+            Value::Bool(true),
+            Value::Void,
+            Value::F64(5.0),
+        ] {
+            assert!(Start::parse(NOW, Some(value)).is_err(), "{value:?}");
+        }
+    }
+}

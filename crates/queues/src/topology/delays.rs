@@ -71,3 +71,45 @@ impl Topology {
         Some((exchange.name.clone(), exchange.durable))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crosstie_amqp::TableBuf;
+
+    use super::*;
+
+    #[test]
+    fn a_delay_is_a_number_of_milliseconds_within_bounds() {
+        #[track_caller]
+        fn check(delay: Value<'_>, expected: Option<u64>) {
+            let headers = TableBuf::new().with(X_DELAY, delay);
+            assert_eq!(delay_ms(headers.as_table()), expected);
+        }
+        check(Value::I32(1), Some(1));
+        check(Value::LongString(b"1000"), Some(1_000));
+        check(Value::F64(1.9), Some(1));
+        check(Value::I64(0xffff_ffff), Some(0xffff_ffff));
+        for none in [
+            Value::I64(0x1_0000_0000),
+            Value::I64(i64::MAX),
+            Value::I64(i64::MIN),
+            Value::I32(-5),
+            Value::I8(0),
+            Value::F32(0.9),
+            Value::F32(-7.5),
+            Value::F64(1e300),
+            Value::F64(f64::NAN),
+            Value::F64(f64::NEG_INFINITY),
+            Value::LongString(b""),
+            Value::LongString(b"soon"),
+            Value::LongString(b"-1000"),
+            Value::LongString(b"99999999999999999999"),
+            Value::LongString(b"\xff"),
+            Value::Timestamp(1_000),
+            Value::Bool(true),
+            Value::Void,
+        ] {
+            check(none, None);
+        }
+    }
+}

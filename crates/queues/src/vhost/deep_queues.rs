@@ -68,6 +68,8 @@ struct Deep {
     sent: Sent,
     disk: Disk,
     random: Random,
+    /// The numbers of acknowledged messages.
+    acknowledged: Vec<u32>,
 }
 
 const NOW: Time = Time(1_000);
@@ -109,6 +111,7 @@ impl Deep {
             sent,
             disk,
             random: Random::new(seed),
+            acknowledged: Vec::new(),
         }
     }
 
@@ -184,12 +187,13 @@ impl Deep {
         });
         self.handle(BasicConsume {
             queue: "q",
+            consumer_tag: "c",
             ..BasicConsume::default()
         });
         let mut first = Vec::new();
-        let mut acknowledged = 0;
+        let upto = self.acknowledged.len() + count;
         for _ in 0..100_000 {
-            if acknowledged == count {
+            if self.acknowledged.len() == upto {
                 break;
             }
             if self.sent.deliveries.is_empty() {
@@ -208,7 +212,7 @@ impl Deep {
                     requeue: true,
                 }),
                 _ => {
-                    acknowledged += 1;
+                    self.acknowledged.push(number);
                     self.handle(BasicAck {
                         delivery_tag,
                         multiple: false,
@@ -216,8 +220,13 @@ impl Deep {
                 }
             }
         }
-        assert_eq!(acknowledged, count);
+        assert_eq!(self.acknowledged.len(), upto);
         first
+    }
+
+    fn ready(&self) -> usize {
+        let status = self.vhost.queues().next().expect("a queue");
+        status.messages_ready
     }
 }
 
@@ -304,5 +313,36 @@ fn a_restart_reads_no_message_before_it_is_wanted() {
         all.sort_unstable();
         let expected: Vec<u32> = numbers.into_iter().chain(300..340).collect();
         assert_eq!(all, expected, "seed {seed}");
+    }
+}
+
+#[test]
+fn a_consumer_that_catches_up_and_falls_back_gets_each_message_once() {
+    for seed in 0..20 {
+        let mut deep = Deep::new(seed, Disk::default(), None);
+        deep.declare();
+        let mut published = 0;
+        for round in 0..12 {
+            let more = 1 + (deep.random.next() % 120) as u32;
+            (published..published + more).for_each(|number| deep.publish(number));
+            published += more;
+            assert!(deep.vhost.memory_bytes() < 100 * 250, "seed {seed}");
+            // Every third time it catches up; otherwise it falls back.
+            let ready = deep.ready();
+            let count = if round % 3 == 2 { ready } else { ready / 2 };
+            deep.consume(count);
+            deep.handle(BasicCancel {
+                consumer_tag: "c",
+                no_wait: false,
+            });
+        }
+        deep.consume(published as usize - deep.acknowledged.len());
+        deep.acknowledged.sort_unstable();
+        assert_eq!(deep.acknowledged, (0..published).collect::<Vec<u32>>());
+        for _ in 0..100 {
+            deep.go_on();
+        }
+        assert_eq!(deep.vhost.memory_bytes(), 0);
+        assert!(deep.disk.is_empty(), "seed {seed}");
     }
 }
