@@ -111,10 +111,13 @@ def killed(started, tmp_path_factory) -> Path:
                     channel.basic_ack(channel.basic_get("orders")[0].delivery_tag)
 
     def are_indexed() -> bool:
-        names = [file.name for file in store.iterdir()]
-        count = sum(name.endswith(".index") for name in names)
-        segments = sum(name.endswith(".segment") for name in names)
-        return segments >= 3 and count == segments - 1 and not any(".new" in n for n in names)
+        indexes = list(store.glob("*.index"))
+        count = len(segments(store))
+        if count < 3 or len(indexes) < count - 1 or any(store.glob("*.new")):
+            return False
+        # The manifest names them after that.
+        named = (store / "manifest").stat().st_mtime_ns
+        return all(index.stat().st_mtime_ns <= named for index in indexes)
 
     await_true("complete segments have indexes", are_indexed)
     kill(node)

@@ -39,9 +39,14 @@ fn killed() -> (tempfile::TempDir, PathBuf) {
     }
     let to = directory.path().join("killed");
     // Another thread writes the indexes of complete segments, and then their names in the manifest.
-    let indexed = || files(&path(&directory), ".index").len() + 1;
-    let is_ready = || indexed() == files(&path(&directory), ".segment").len();
-    let copied = (0..1000).any(|_| {
+    let modified = |file: &PathBuf| fs::metadata(file).and_then(|found| found.modified()).ok();
+    let is_ready = || {
+        let indexes = files(&path(&directory), ".index");
+        let named = modified(&path(&directory).join("manifest"));
+        indexes.len() + 1 == files(&path(&directory), ".segment").len()
+            && indexes.iter().all(|index| modified(index) <= named)
+    };
+    let copied = (0..6000).any(|_| {
         std::thread::sleep(std::time::Duration::from_millis(10));
         let _ = fs::remove_dir_all(&to);
         is_ready()
