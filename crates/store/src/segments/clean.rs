@@ -183,10 +183,9 @@ impl Cleaning {
             self.copy(&mut window, &mut draft, copied, &mut shared)
                 .map_err(&fault)?;
         }
-        let open = log.open_segment();
         for (about, queue, left) in remains {
             // The open segment's own acknowledgements need no copy.
-            if Some(about) != open {
+            if Some(about) != log.open_segment() {
                 draft.remain(queue, about, left);
             }
         }
