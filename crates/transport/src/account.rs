@@ -1,8 +1,9 @@
 //! The memory held for peers: one total, and the debt of each connection.
 //!
 //! Each byte is on the account once, by its [`Kind`]. A connection keeps its own debt (`Ledger`, in `out.rs`), in which
-//! shared bytes count in full: any connection that keeps them could give them up. At the bound the largest debtors are
-//! closed until there is some room; no other connection is refused anything for their debts.
+//! shared bytes count in full: any connection that keeps them could give them up. At the bound the largest debtors
+//! give up what is held only to serve them better, such as a compressor's window. If that is not enough, they are closed
+//! until there is some room; no other connection is refused anything for their debts.
 //!
 //! The thread that crosses the bound notes that, and chooses the debtors at its next [`crate::uncork`], where it holds
 //! no lock, before it reads more.
@@ -174,6 +175,11 @@ impl Account {
         }
     }
 
+    /// Whether so little room is left that nothing should be held only to do better.
+    pub fn is_tight(&self) -> bool {
+        self.total_bytes() > self.bytes_max / 10 * 9
+    }
+
     /// Whether senders that can wait should keep so many bytes, so that no debtor has to be closed for them. If little
     /// is queued, waiting would free nothing: then even more than the bound may pass.
     pub(crate) fn is_short_for(&self, bytes: usize) -> bool {
@@ -266,6 +272,8 @@ impl Account {
             let debtors = self.debtors.lock();
             debtors.values().filter_map(Weak::upgrade).collect()
         };
+        let low = self.bytes_max / 10 * 9;
+        self.give_up(&debtors, low);
         // The debts of connections that are closed already, which their threads will refund.
         let mut pending = 0;
         let mut by_debt = BinaryHeap::with_capacity(debtors.len());
@@ -276,7 +284,6 @@ impl Account {
                 false => by_debt.push((owed, place)),
             }
         }
-        let low = self.bytes_max / 10 * 9;
         while self.total_bytes().saturating_sub(pending) > low
             && let Some((_, place)) = by_debt.pop()
         {
@@ -295,6 +302,20 @@ impl Account {
             false => self.bytes_max,
         };
         self.choose_at_bytes.store(next, Ordering::Relaxed);
+    }
+}
+
+impl Account {
+    /// Makes debtors drop what is held for them only to do better, the largest first, until little enough is left.
+    fn give_up(&self, debtors: &[Arc<Connection>], low: usize) {
+        let mut by_debt: BinaryHeap<_> = (0..debtors.len())
+            .map(|place| (debtors[place].debt().bytes(), place))
+            .collect();
+        while self.total_bytes() > low
+            && let Some((_, place)) = by_debt.pop()
+        {
+            debtors[place].give_up();
+        }
     }
 }
 

@@ -19,7 +19,8 @@ use crate::out::{Out, Phase};
 use crate::pump::is_transient;
 use crate::queue::Queue;
 use crate::{
-    Connection, Filter, Refused, Socket, Stage, account, clock, cork, meter, readiness, workers,
+    Connection, Filter, Filtered, Refused, Socket, Stage, account, clock, cork, meter, readiness,
+    workers,
 };
 
 /// Batches that a thread sends for one connection before it serves the others.
@@ -246,7 +247,7 @@ impl Batch<'_> {
         {
             let mut filter = filter.lock();
             queue = queue
-                .transformed(|bytes, out| filter.send(bytes, out))
+                .filtered(|bytes, queue| filter.send(bytes, &mut Filtered(queue)))
                 .map_err(io::Error::other)?;
             let growth = filter.take_growth();
             if growth != 0 {

@@ -26,6 +26,11 @@ impl Kept {
         self.account.total_bytes() > self.account.bytes_max()
     }
 
+    /// Whether it is on that account.
+    pub fn is_on(&self, account: &Arc<Account>) -> bool {
+        Arc::ptr_eq(&self.account, account)
+    }
+
     /// Sets the number of bytes.
     pub fn set(&self, bytes: usize) {
         let before = self.bytes.swap(bytes, Ordering::Relaxed);

@@ -60,6 +60,6 @@ pub use overflow::{Bounds, Overflow, Queued};
 pub use pump::{Ended, Outcome, Place, Protocol, Pump, Unread, pump, pump_in};
 pub use socket::{PeerAddress, Socket};
 pub use soon::uncork_soon;
-pub use stage::{Filter, Stage, StageError};
+pub use stage::{Filter, Filtered, Stage, StageError};
 pub use stream::ConnectionStream;
 pub use workers::{WorkerOptions, Workers};

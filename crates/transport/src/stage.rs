@@ -2,6 +2,10 @@
 
 use std::fmt;
 
+use bytes::Bytes;
+
+use crate::queue::Queue;
+
 /// Transforms queued bytes just before they are sent, and received ones before they are read.
 ///
 /// A stage works when a connection is flushed, not on appends. It costs nothing while a realm is locked, and one
@@ -36,11 +40,36 @@ pub trait Stage: Send {
 /// Gets whole appended items only, never a part of one.
 pub trait Filter: Send {
     /// Transforms `queued` and appends the result to `out`.
-    fn send(&mut self, queued: &[u8], out: &mut Vec<u8>) -> Result<(), StageError>;
+    fn send(&mut self, queued: &[u8], out: &mut Filtered<'_>) -> Result<(), StageError>;
 
     /// How many more bytes it holds for the connection than at the last call.
     fn take_growth(&mut self) -> isize {
         0
+    }
+
+    /// Drops what it holds only to do better: the account is full, and the connection owes much.
+    fn give_up(&mut self) {}
+
+    /// The same if it was not used for long. Called from time to time.
+    fn give_up_unused(&mut self, _now_s: u32) {}
+}
+
+/// The output of a [`Filter`].
+pub struct Filtered<'q>(pub(crate) &'q mut Queue);
+
+impl Filtered<'_> {
+    /// Appends bytes for this connection alone.
+    pub fn append(&mut self, bytes: &[u8]) {
+        let appended = self.0.append(|out| {
+            out.extend_from_slice(bytes);
+            Ok::<(), ()>(())
+        });
+        debug_assert!(appended.is_ok());
+    }
+
+    /// Appends bytes that other connections send too.
+    pub fn append_shared(&mut self, bytes: &Bytes) {
+        self.0.append_shared(bytes);
     }
 }
 

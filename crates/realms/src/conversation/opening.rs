@@ -117,7 +117,7 @@ impl Conversation {
         let options = &endpoint.options.options;
         self.append(&response);
         if let Some(deflate) = deflate {
-            let filter = CompressFilter::new(deflate);
+            let filter = CompressFilter::new(deflate, self.connection.account());
             self.connection.set_filter(Box::new(Mutex::new(filter)));
         }
         let kind = if serializer.is_binary() {

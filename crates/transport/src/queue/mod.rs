@@ -221,6 +221,27 @@ impl Queue {
         Ok(transformed)
     }
 
+    /// Applies `filter` to each run. Nothing of this queue has been consumed, so a run consists of whole appended items.
+    pub(crate) fn filtered<E>(
+        mut self,
+        mut filter: impl FnMut(&[u8], &mut Self) -> Result<(), E>,
+    ) -> Result<Self, E> {
+        debug_assert_eq!(self.sent, 0, "a part of the queue has been sent");
+        self.join_parts();
+        let mut out = Self::default();
+        for run in self.runs.take().into_iter().flat_map(|runs| runs.runs) {
+            filter(run.bytes(), &mut out)?;
+            if let Run::Own(buffer) = run {
+                spare::put(buffer);
+            }
+        }
+        if !self.tail.is_empty() {
+            filter(&self.tail, &mut out)?;
+        }
+        spare::put(self.tail);
+        Ok(out)
+    }
+
     /// Returns memory that a long wait would hold without need.
     pub(crate) fn shrink(&mut self) {
         self.tail.shrink_to_fit();

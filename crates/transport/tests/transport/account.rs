@@ -4,7 +4,10 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use crosstie_transport::{Account, Connection, ConnectionLimits, Kind, Refused, pump, uncork};
+use crosstie_transport::{
+    Account, Connection, ConnectionLimits, Filter, Filtered, Kind, Refused, StageError, pump,
+    uncork,
+};
 use parking_lot::Mutex;
 use proptest::prelude::*;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -146,6 +149,71 @@ fn held_state_is_a_debt_too() {
         assert!(!other.is_closed());
         drop(debtor);
         assert_eq!(limits.account.bytes(Kind::State), 0);
+    });
+}
+
+/// Holds so many bytes from the first message on, until it is asked to give them up.
+struct Remembering {
+    bytes: usize,
+    held: isize,
+    told: isize,
+}
+
+impl Filter for Remembering {
+    fn send(&mut self, queued: &[u8], out: &mut Filtered<'_>) -> Result<(), StageError> {
+        self.held = self.bytes as isize;
+        out.append(queued);
+        Ok(())
+    }
+
+    fn take_growth(&mut self) -> isize {
+        let before = std::mem::replace(&mut self.told, self.held);
+        self.told - before
+    }
+
+    fn give_up(&mut self) {
+        self.held = 0;
+    }
+
+    fn give_up_unused(&mut self, now_s: u32) {
+        if now_s > 100 {
+            self.held = 0;
+        }
+    }
+}
+
+#[test]
+fn the_largest_debtor_gives_up_its_state_before_any_is_closed() {
+    run(async {
+        let limits = limits(1 << 30, 1 << 20);
+        let sizes = [50_000, 300_000, 450_000];
+        let pairs = sizes.map(|bytes| {
+            let (connection, peer) = pair(&limits);
+            connection.set_filter(Box::new(Mutex::new(Remembering {
+                bytes,
+                held: 0,
+                told: 0,
+            })));
+            assert_eq!(append(&connection, &[1]), Ok(()));
+            uncork();
+            (connection, peer)
+        });
+        let held = || {
+            let debts = pairs.iter().map(|(connection, _)| connection.debt());
+            debts.map(|debt| debt.state_bytes).collect::<Vec<_>>()
+        };
+        assert_eq!(held(), sizes);
+        let _deaf = deaf(&limits, 300_000);
+        assert_eq!(held(), [50_000, 300_000, 0]);
+        assert_eq!(limits.account.debtors_closed(), 0);
+        pairs[0].0.give_up_unused(100);
+        assert_eq!(held(), [50_000, 300_000, 0]);
+        pairs[0].0.give_up_unused(101);
+        assert_eq!(held(), [0, 300_000, 0]);
+        // The others go before a connection does, too.
+        let _deaf = deaf(&limits, 500_000);
+        assert_eq!(held(), [0, 0, 0]);
+        assert_eq!(limits.account.debtors_closed(), 0);
     });
 }
 

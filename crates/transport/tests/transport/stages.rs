@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
-use crosstie_transport::{Connection, Filter, Stage, StageError, uncork};
+use crosstie_transport::{Connection, Filter, Filtered, Stage, StageError, uncork};
 use parking_lot::Mutex;
 
 use crate::rig::{
@@ -15,11 +15,15 @@ use crate::rig::{
 struct Doubling;
 
 impl Filter for Doubling {
-    fn send(&mut self, queued: &[u8], out: &mut Vec<u8>) -> Result<(), StageError> {
+    fn send(&mut self, queued: &[u8], out: &mut Filtered<'_>) -> Result<(), StageError> {
         if queued.last() != Some(&b'\n') {
             return Err(StageError(format!("expected lines, got {queued:?}")));
         }
-        out.extend(queued.iter().flat_map(|byte| [*byte; 2]));
+        let doubled = doubled(queued);
+        match queued.len() % 2 {
+            0 => out.append(&doubled),
+            _ => out.append_shared(&Bytes::from(doubled)),
+        }
         Ok(())
     }
 }

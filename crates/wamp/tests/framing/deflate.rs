@@ -3,7 +3,8 @@
 
 use crosstie_wamp::framing::FramingError;
 use crosstie_wamp::framing::websocket::{
-    Decoder, DecoderConfig, Deflate, DeflateConfig, Deflater, Opcode, Role, message, raw_frame,
+    Compressor, Decoder, DecoderConfig, Deflate, DeflateConfig, Deflater, Opcode, Role, message,
+    raw_frame,
 };
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress};
 
@@ -331,4 +332,53 @@ fn plain_messages_mix_with_compressed_ones() {
     let (found, _) = every_cut(|| decoder(100, plain()), &out);
     let pair = [b"squeezed squeezed squeezed".to_vec(), b"as it is".to_vec()].map(Out::Text);
     assert_eq!(found, [&pair[..]; 3].concat());
+}
+
+/// Compressors of other receivers' messages before, and any suffix of what was inflated: each is a valid history.
+#[test]
+fn a_compressor_serves_many_histories() {
+    for window_bits_max in [9, 12, 15] {
+        let config = DeflateConfig {
+            window_bits_max,
+            ..DeflateConfig::default()
+        };
+        let deflate = agreed(&config);
+        let mut compressor = Compressor::new(deflate.parameters());
+        let mut peers: Vec<_> = (0..3)
+            .map(|_| (decoder(1 << 20, deflate), Vec::new()))
+            .collect();
+        for (round, text) in texts().into_iter().cycle().take(40).enumerate() {
+            if text.is_empty() {
+                continue;
+            }
+            let (decoder, history): &mut (Decoder, Vec<u8>) = &mut peers[round % 3];
+            let kept = deflate.window_bytes().min([0, 100, 4096, 32768][round % 4]);
+            history.drain(..history.len().saturating_sub(kept));
+            compressor.begin(history);
+            let mut payload = Vec::new();
+            compressor
+                .compress(&text, &mut payload)
+                .expect("it compresses");
+            let bytes = frames(&[(Opcode::Text, true, true, &payload)]);
+            let (found, _) = drive(decoder, [&bytes[..]]);
+            assert!(found == [Out::Text(text.clone())], "round {round}");
+            history.extend(text);
+        }
+        assert!(compressor.held_bytes() < 400 << 10);
+    }
+}
+
+#[test]
+fn a_history_makes_a_message_shorter() {
+    let mut compressor = Compressor::new(plain().parameters());
+    let text = &texts()[5];
+    let lengths = [&text[..], &[][..]].map(|history| {
+        let mut payload = Vec::new();
+        compressor.begin(history);
+        compressor
+            .compress(text, &mut payload)
+            .expect("it compresses");
+        payload.len()
+    });
+    assert!(lengths[0] * 10 < lengths[1], "{lengths:?}");
 }

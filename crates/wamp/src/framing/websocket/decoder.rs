@@ -6,8 +6,8 @@
 
 use std::ops::Range;
 
-use super::deflate::Inflater;
 use super::header::{Header, Opcode, Parsed};
+use super::inflate::Inflater;
 use super::utf8::Utf8Stream;
 use super::{CloseFrame, Deflate, MessageKind, Role, mask};
 use crate::framing::{FramingError, Item, Step};

@@ -165,6 +165,18 @@ impl Header {
     }
 }
 
+/// The first frame of a server's own output, unfragmented and uncompressed: its opcode, its payload, and its length.
+/// `None` if the bytes do not begin with one.
+pub fn sent_frame(bytes: &[u8]) -> Option<(Opcode, &[u8], usize)> {
+    let Ok(Parsed::Header(header)) = Header::parse(bytes, Role::Client, false) else {
+        return None;
+    };
+    let end = (header.length as u64).checked_add(header.payload_length)?;
+    let end = usize::try_from(end).ok()?;
+    let payload = bytes.get(header.length..end)?;
+    header.fin.then_some((header.opcode, payload, end))
+}
+
 /// The bytes of the payload's length behind the first two, and that length; `None` while they are incomplete.
 /// A length has the shortest form that holds it (RFC 6455, section 5.2).
 #[inline]

@@ -8,6 +8,7 @@ mod extension;
 mod handshake;
 mod header;
 mod http;
+mod inflate;
 mod mask;
 mod subprotocol;
 mod utf8;
@@ -16,14 +17,14 @@ use std::fmt;
 
 pub use close::{CloseFrame, code_is_allowed};
 pub use decoder::{Decoder, DecoderConfig};
-pub use deflate::Deflater;
+pub use deflate::{Compressor, Deflater, NotCompressed, Parameters};
 pub(super) use encoder::{close, frame, ping, pong};
 pub use encoder::{message, raw_frame};
 pub use extension::{Deflate, DeflateConfig};
 pub use handshake::{
     Accepted, ClientRequest, ResponseError, Upgrade, accept_key, accept_response, key,
 };
-pub use header::Opcode;
+pub use header::{Opcode, sent_frame};
 pub use http::{
     HEAD_BYTES_MAX, HEADERS_MAX, HandshakeError, HeaderList, Request, closing_response,
     parse_request,
