@@ -44,6 +44,15 @@ impl Frames {
         }
     }
 
+    /// Bytes of earlier messages that are kept because later compressed ones may refer to them.
+    #[inline]
+    pub(crate) fn window_bytes(&self) -> usize {
+        match self {
+            Self::RawSocket(_) => 0,
+            Self::WebSocket(frames) => frames.window_bytes(),
+        }
+    }
+
     /// Bytes of fragments that are kept until more arrive.
     #[inline]
     pub(crate) fn kept_bytes(&self) -> usize {

@@ -23,6 +23,8 @@ pub(super) struct Open {
     fans_out: bool,
     /// Part of a message is kept, and charged to the connection's account.
     keeps: bool,
+    /// Bytes of earlier messages that the connection is charged for.
+    window_bytes: u32,
 }
 
 /// Work that precedes the rest of the input.
@@ -98,6 +100,7 @@ impl Open {
             stage: Stage::Opening,
             keeps: false,
             fans_out: false,
+            window_bytes: 0,
         };
         open.limit_messages();
         open
@@ -220,6 +223,12 @@ impl Open {
         if kept > 0 || self.keeps {
             self.keeps = kept > 0;
             self.session.peer.connection.note_partial(kept);
+        }
+        let window_bytes = self.frames.window_bytes() as u32;
+        if window_bytes != self.window_bytes {
+            let growth = window_bytes as isize - self.window_bytes as isize;
+            self.session.peer.connection.hold(growth);
+            self.window_bytes = window_bytes;
         }
     }
 }

@@ -75,7 +75,8 @@ tables! {
         queue_bytes_total_max: usize = integer(65_536, 1 << 44).or(1 << 30),
             "Maximum memory for all peers of a router worker, in bytes: data queued behind full sockets (data for \
              several receivers counts once), incomplete input, and state such as subscriptions and compressors. At \
-             the limit the router closes the peers that hold most, until a tenth is free.";
+             the limit the earlier messages kept for compression are dropped, largest session first; if that is not \
+             enough, the router closes the peers that hold most, until a tenth is free.";
         queue_stall_timeout_ms => queue_stall_timeout: Duration = integer(100, 86_400_000).or(30_000),
             "Maximum time that a session may read nothing of its queued data, in milliseconds. After it the session \
              is closed.";

@@ -382,3 +382,76 @@ fn a_history_makes_a_message_shorter() {
     });
     assert!(lengths[0] * 10 < lengths[1], "{lengths:?}");
 }
+
+/// The window of a peer with takeover is kept as it is filled, and no more of it than was agreed.
+#[test]
+fn between_messages_the_window_alone_is_held() {
+    for (peer_window_bits_max, takeover) in [(9, true), (12, true), (15, true), (15, false)] {
+        let config = DeflateConfig {
+            peer_window_bits_max,
+            peer_no_context_takeover: !takeover,
+            ..DeflateConfig::default()
+        };
+        let deflate = agreed(&config);
+        let mut decoder = decoder(1 << 20, deflate);
+        let window = if takeover {
+            1 << peer_window_bits_max
+        } else {
+            0
+        };
+        let mut peer = Deflater::new(agreed(&DeflateConfig {
+            window_bits_max: peer_window_bits_max,
+            no_context_takeover: !takeover,
+            ..DeflateConfig::default()
+        }));
+        let mut sent = 0;
+        for text in texts().into_iter().chain(texts()).chain(texts()) {
+            if text.is_empty() {
+                continue;
+            }
+            let mut payload = Vec::new();
+            peer.compress(&text, &mut payload).expect("it compresses");
+            let (front, back) = payload.split_at(payload.len() / 2);
+            let (found, _) = drive(
+                &mut decoder,
+                [&frames(&[(Opcode::Text, false, true, front)])[..]],
+            );
+            assert_eq!(found, []);
+            assert!(decoder.kept_bytes() > 40 << 10, "an inflater is at work");
+            let rest = frames(&[(Opcode::Continuation, true, false, back)]);
+            let (found, _) = drive(&mut decoder, [&rest[..]]);
+            assert!(found == [Out::Text(text.clone())]);
+            sent += text.len();
+            assert_eq!(decoder.next(&mut []).expect("nothing").consumed, 0);
+            assert_eq!(decoder.kept_bytes(), 0);
+            let held = decoder.window_bytes();
+            assert!(
+                held <= window && held >= sent.min(window),
+                "{held} of {window}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_reference_beyond_the_agreed_window_is_a_fault() {
+    let deflate = agreed(&DeflateConfig {
+        peer_window_bits_max: 9,
+        ..DeflateConfig::default()
+    });
+    let mut stream = Compress::new(Compression::best(), false);
+    let noise = &texts()[5][..2000];
+    let mut decoder = decoder(1 << 20, deflate);
+    let first = compressed(&mut stream, noise);
+    let (found, _) = drive(
+        &mut decoder,
+        [&frames(&[(Opcode::Text, true, true, &first)])[..]],
+    );
+    assert!(found == [Out::Text(noise.to_vec())]);
+    let again = compressed(&mut stream, noise);
+    let (found, _) = drive(
+        &mut decoder,
+        [&frames(&[(Opcode::Text, true, true, &again)])[..]],
+    );
+    assert_eq!(found, [Out::Fault(FramingError::Deflate)]);
+}

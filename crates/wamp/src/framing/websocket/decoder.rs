@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use super::header::{Header, Opcode, Parsed};
-use super::inflate::Inflater;
+use super::inflate::{Inflater, NotInflated};
 use super::utf8::Utf8Stream;
 use super::{CloseFrame, Deflate, MessageKind, Role, mask};
 use crate::framing::{FramingError, Item, Step};
@@ -88,13 +88,23 @@ impl Decoder {
         self.config.message_bytes_max = message_bytes_max;
     }
 
-    /// Bytes of a message in fragments that are kept because more are to come.
+    /// Bytes of a message in fragments that are kept because more are to come, and of its inflater.
     #[inline]
     pub fn kept_bytes(&self) -> usize {
+        let inflater = self.inflater.as_ref();
         match &self.partial {
-            Some(partial) => partial.bytes.capacity(),
+            Some(partial) => {
+                partial.bytes.capacity() + inflater.map_or(0, |inflater| inflater.message_bytes())
+            }
             None => 0,
         }
+    }
+
+    /// Bytes of messages that are kept because later compressed ones may refer to them.
+    #[inline]
+    pub fn window_bytes(&self) -> usize {
+        let inflater = self.inflater.as_ref();
+        inflater.map_or(0, |inflater| inflater.window_bytes())
     }
 
     /// The range of a message's bytes in `input`, if it is all of the input: one plain frame. Then [`Decoder::next`]
@@ -290,11 +300,17 @@ impl Decoder {
         let joined = partial.bytes.len();
         match self.config.deflate {
             Some(deflate) if partial.compressed => {
-                let inflater = self
-                    .inflater
-                    .get_or_insert_with(|| Box::new(Inflater::new()));
+                let inflater = self.inflater.get_or_insert_with(|| {
+                    let peer = deflate.peer;
+                    Box::new(Inflater::new(peer.takeover.then_some(peer.window_bits)))
+                });
                 let length_max = self.config.message_bytes_max;
-                inflater.frame(payload, header.fin, length_max, &mut partial.bytes)?;
+                inflater
+                    .frame(payload, header.fin, length_max, &mut partial.bytes)
+                    .map_err(|fault| match fault {
+                        NotInflated::Invalid => FramingError::Deflate,
+                        NotInflated::TooLong => FramingError::InflatedTooLong { length_max },
+                    })?;
                 if header.fin && !deflate.peer.takeover {
                     self.inflater = None;
                 }

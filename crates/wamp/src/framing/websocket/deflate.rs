@@ -11,9 +11,7 @@ use zlib_rs::{DeflateConfig, DeflateFlush};
 use super::encoder;
 use super::extension::Deflate;
 use super::header::Opcode;
-
-/// The end of every compressed message, which no sender sends (RFC 7692, section 7.2.1).
-pub(super) const TAIL: [u8; 4] = [0, 0, 0xFF, 0xFF];
+use super::inflate::TAIL;
 
 /// One compressor, for any number of connections in turn.
 ///
