@@ -112,6 +112,22 @@ const STEPS: &[(&str, Timed, Timed)] = &[
                  "--case uds-rawsocket-msgpack --case tcp-websocket-json"), 60),
     ),
     (
+        "pubsub-compressed",
+        (concat!("pubsub --clients 500 --rate 10 --payload 1000 --seconds 1 --runs 3 ",
+                 "--case tcp-websocket-json --case tcp-websocket-json-deflated ",
+                 "--case tcp-websocket-json-deflated-apart"), 30),
+        (concat!("pubsub --clients 500 --rate 10 --payload 1000 --seconds 2 --runs 5 ",
+                 "--case tcp-websocket-json --case tcp-websocket-json-deflated ",
+                 "--case tcp-websocket-json-deflated-apart"), 90),
+    ),
+    (
+        "footprint-compressed",
+        (concat!("footprint --sessions 200,1000 --starts 2 ",
+                 "--case tcp-websocket-json --case tcp-websocket-json-deflated"), 6),
+        (concat!("footprint --case tcp-websocket-json ",
+                 "--case tcp-websocket-json-deflated"), 30),
+    ),
+    (
         "pubsub-saturated",
         (concat!("pubsub --saturate --clients 500 --seconds 1 --runs 3 ",
                  "--case uds-rawsocket-msgpack --case tcp-websocket-json"), 20),

@@ -110,8 +110,7 @@ fn framings(transport: Transport) -> (Framing, Framing) {
     };
     match transport {
         Transport::RawSocket => (Framing::RawSocket, Framing::RawSocket),
-        Transport::WebSocket => websocket(false),
-        Transport::WebSocketBatched => websocket(true),
+        websocket_kind => websocket(websocket_kind.is_batched()),
     }
 }
 

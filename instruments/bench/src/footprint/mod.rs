@@ -23,7 +23,7 @@ use crate::load::Spread;
 use crate::machine::{Memory, Placement, kernel_memory};
 use crate::process::Workers;
 use crate::report::json::metrics;
-use crate::subject::{Case, Router, RouterOptions, own_program};
+use crate::subject::{Case, Router, RouterOptions, Transport, own_program};
 use crate::wamp::holder::{self, HolderOrder, HolderReport, Instruction};
 
 /// The options of `bench footprint`.
@@ -173,6 +173,7 @@ impl Footprint {
             executable: site.executable.clone(),
             threads: Some(self.options.router_threads),
             spin: false,
+            compresses: Case::any_deflated(&self.options.cases),
         }
     }
 
@@ -354,9 +355,10 @@ impl Instrument for Footprint {
             Part::Start => most("start to first accept, ms", "start_ms.median", 10.0),
             Part::Idle => most("memory at rest, MiB", "router_pss_bytes", 8.0).in_units_of(MIB),
             Part::Sessions(case) => {
-                let bound = match case.transport.is_websocket() {
-                    true => 3_072.0,
-                    false => 2_048.0,
+                let bound = match case.transport {
+                    Transport::RawSocket => 2_048.0,
+                    Transport::WebSocket | Transport::WebSocketBatched => 3_072.0,
+                    Transport::WebSocketDeflated | Transport::WebSocketDeflatedApart => 65_536.0,
                 };
                 let what = format!("memory per idle session, bytes, {case}");
                 most(&what, SESSION_BYTES, bound)

@@ -103,6 +103,9 @@ impl Strike {
                 Transport::RawSocket => "RawSocket",
                 Transport::WebSocket => "WebSocket",
                 Transport::WebSocketBatched => "batched WebSocket",
+                Transport::WebSocketDeflated | Transport::WebSocketDeflatedApart => {
+                    "compressed WebSocket"
+                }
             };
             WorkerError::handshake(format!("no {framing} with {serializer} is known"))
         })

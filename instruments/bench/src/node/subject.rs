@@ -147,6 +147,7 @@ impl Running {
             executable: with.executable.to_owned(),
             threads: Some(with.cores.len()),
             spin: false,
+            compresses: false,
         };
         let router = Router::start(&options, with.directory, with.network)?;
         let mut running = Self {

@@ -69,8 +69,9 @@ pub struct PubSubOptions {
     /// Publications in flight with --saturate.
     #[arg(long, default_value_t = 8, value_name = "N", requires = "saturate")]
     outstanding: u64,
-    /// SOCKET-TRANSPORT-SERIALIZER, as in uds-rawsocket-msgpack or tcp-websocket-json-batched; may be repeated
-    /// [default: tcp-websocket-json, as in the source document].
+    /// SOCKET-TRANSPORT-SERIALIZER, as in uds-rawsocket-msgpack or tcp-websocket-json-batched; may be repeated. With
+    /// -deflated at its end messages are compressed, with -deflated-apart each on its own [default: tcp-websocket-json,
+    /// as in the source document].
     #[arg(long = "case", value_name = "CASE")]
     pub(super) cases: Vec<Case>,
     /// Processes that share the subscribers [default: one per core of the clients].

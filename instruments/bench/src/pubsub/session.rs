@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use crosstie_wamp::Serializer;
-use crosstie_wamp::framing::websocket::{self, DecoderConfig, MessageKind, Role};
+use crosstie_wamp::framing::websocket;
 use crosstie_wamp::framing::{Framing, FramingError, Item, Step, batched, rawsocket};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
@@ -15,7 +15,7 @@ use super::relay::Part;
 use super::server::{Server, framings};
 use crate::load::{Stream, monotonic_ns};
 use crate::process::{PATIENCE, WorkerError};
-use crate::subject::{Endpoint, Target, Transport};
+use crate::subject::{Endpoint, Target};
 use crate::wamp::pipe::Pipe;
 
 const MESSAGE_BYTES_MAX: usize = 16 << 20;
@@ -77,8 +77,8 @@ impl Session {
                     pipe.subscribe(topic)?;
                 }
                 Ok(Self {
+                    cutter: Cutter::of(target, &mut pipe),
                     link: Link::Router(pipe),
-                    cutter: Cutter::of(target),
                     framing: framings(target.transport).0,
                     rest: Vec::new(),
                 })
@@ -209,26 +209,14 @@ enum Cut<'a> {
 }
 
 impl Cutter {
-    fn of(target: &Target) -> Self {
-        if target.transport == Transport::RawSocket {
-            return Self::RawSocket(rawsocket::Decoder::new(MESSAGE_BYTES_MAX));
-        }
-        let kind = match target.serializer.is_binary() {
-            true => MessageKind::Binary,
-            false => MessageKind::Text,
-        };
-        let config = DecoderConfig {
-            message_bytes_max: MESSAGE_BYTES_MAX,
-            frame_bytes_max: MESSAGE_BYTES_MAX,
-            // Events are compared byte by byte, and JSON is validated by its decoder.
-            validate_text: false,
-            expect: Some(kind),
-            ..DecoderConfig::default()
-        };
-        let batched = target.transport == Transport::WebSocketBatched;
-        Self::WebSocket {
-            decoder: websocket::Decoder::new(Role::Client, config),
-            batched: batched.then_some(target.serializer),
+    fn of(target: &Target, pipe: &mut Pipe) -> Self {
+        let batched = target.transport.is_batched();
+        match pipe.take_websocket() {
+            None => Self::RawSocket(rawsocket::Decoder::new(MESSAGE_BYTES_MAX)),
+            Some(decoder) => Self::WebSocket {
+                decoder,
+                batched: batched.then_some(target.serializer),
+            },
         }
     }
 

@@ -17,9 +17,7 @@ use crate::machine::bind_processes;
 use crate::nodes::PATIENCE;
 use crate::peer::nats::{self, NatsServer};
 use crate::subject::router::Listening;
-use crate::subject::{
-    Case, NodeDirectory, ServerProcess, Target, guarded, node_configuration, own_program,
-};
+use crate::subject::{Case, NodeDirectory, ServerProcess, Target, guarded, own_program};
 
 /// Some nodes, and their NATS server.
 pub(super) struct Spread {
@@ -110,23 +108,7 @@ impl Spread {
 }
 
 fn configuration(listening: &Listening, nats: &str) -> Value {
-    let universal = |endpoint: Value| {
-        json!({
-            "type": "universal",
-            "endpoint": endpoint,
-            "rawsocket": {},
-            "websocket": { listening.resource.trim_start_matches('/'): {} }
-        })
-    };
-    let transports = json!([
-        universal(json!({ "type": "unix", "path": listening.socket })),
-        universal(json!({
-            "type": "tcp",
-            "interface": listening.address.ip(),
-            "port": listening.address.port()
-        })),
-    ]);
-    let mut node = node_configuration("anonymous", transports);
+    let mut node = listening.node(&json!({}));
     node["workers"][0]["realms"][0]["fabric"] = json!({ "nats": { "urls": [nats] } });
     node
 }

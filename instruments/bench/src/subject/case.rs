@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crosstie_wamp::Serializer;
+use crosstie_wamp::framing::websocket::DeflateConfig;
 use serde::{Deserialize, Serialize};
 
 use super::ParseError;
@@ -22,12 +23,45 @@ pub enum Transport {
     WebSocket,
     /// WAMP over WebSocket, batched subprotocol.
     WebSocketBatched,
+    /// WAMP over WebSocket with permessage-deflate, each message after the others (context takeover).
+    WebSocketDeflated,
+    /// The same, each message on its own.
+    WebSocketDeflatedApart,
 }
 
 impl Transport {
     /// Whether it is either of the two WebSocket transports.
     pub fn is_websocket(self) -> bool {
         self != Self::RawSocket
+    }
+
+    /// Whether a WebSocket message has several messages of WAMP.
+    pub fn is_batched(self) -> bool {
+        self == Self::WebSocketBatched
+    }
+
+    /// The compression that its clients offer, and must be granted.
+    pub fn deflate(self) -> Option<DeflateConfig> {
+        let is_apart = match self {
+            Self::WebSocketDeflated => false,
+            Self::WebSocketDeflatedApart => true,
+            Self::RawSocket | Self::WebSocket | Self::WebSocketBatched => return None,
+        };
+        Some(DeflateConfig {
+            no_context_takeover: is_apart,
+            peer_no_context_takeover: is_apart,
+            ..DeflateConfig::default()
+        })
+    }
+
+    /// The last part of a case's name.
+    fn suffix(self) -> &'static str {
+        match self {
+            Self::RawSocket | Self::WebSocket => "",
+            Self::WebSocketBatched => "-batched",
+            Self::WebSocketDeflated => "-deflated",
+            Self::WebSocketDeflatedApart => "-deflated-apart",
+        }
     }
 }
 
@@ -54,6 +88,11 @@ impl Case {
         },
     ];
 
+    /// Whether a router has to accept permessage-deflate for them.
+    pub(crate) fn any_deflated(cases: &[Self]) -> bool {
+        cases.iter().any(|case| case.transport.deflate().is_some())
+    }
+
     /// The prefix of the source document's lines: `WAMP-UDS-RawSocket-MessagePack`.
     pub fn document_prefix(&self) -> String {
         let socket = match self.socket {
@@ -62,19 +101,20 @@ impl Case {
         };
         let transport = match self.transport {
             Transport::RawSocket => "RawSocket",
-            Transport::WebSocket | Transport::WebSocketBatched => "WebSocket",
+            _ => "WebSocket",
         };
         let serializer = match self.serializer {
             Serializer::Json => "JSON",
             Serializer::MsgPack => "MessagePack",
             Serializer::Cbor => "CBOR",
         };
-        let batched = if self.transport == Transport::WebSocketBatched {
-            "-Batched"
-        } else {
-            ""
+        let suffix = match self.transport {
+            Transport::RawSocket | Transport::WebSocket => "",
+            Transport::WebSocketBatched => "-Batched",
+            Transport::WebSocketDeflated => "-Deflated",
+            Transport::WebSocketDeflatedApart => "-DeflatedApart",
         };
-        format!("WAMP-{socket}-{transport}-{serializer}{batched}")
+        format!("WAMP-{socket}-{transport}-{serializer}{suffix}")
     }
 }
 
@@ -89,12 +129,8 @@ impl fmt::Display for Case {
         } else {
             "rawsocket"
         };
-        let batched = if self.transport == Transport::WebSocketBatched {
-            "-batched"
-        } else {
-            ""
-        };
-        write!(f, "{socket}-{transport}-{}{batched}", self.serializer)
+        let suffix = self.transport.suffix();
+        write!(f, "{socket}-{transport}-{}{suffix}", self.serializer)
     }
 }
 
@@ -103,9 +139,26 @@ impl FromStr for Case {
 
     fn from_str(text: &str) -> Result<Self, ParseError> {
         let parts: Vec<&str> = text.split('-').collect();
-        let (socket, transport, serializer, batched) = match parts[..] {
-            [socket, transport, serializer] => (socket, transport, serializer, false),
-            [socket, transport, serializer, "batched"] => (socket, transport, serializer, true),
+        let (socket, transport, serializer, kind) = match parts[..] {
+            [socket, transport, serializer] => (socket, transport, serializer, None),
+            [socket, transport, serializer, "batched"] => (
+                socket,
+                transport,
+                serializer,
+                Some(Transport::WebSocketBatched),
+            ),
+            [socket, transport, serializer, "deflated"] => (
+                socket,
+                transport,
+                serializer,
+                Some(Transport::WebSocketDeflated),
+            ),
+            [socket, transport, serializer, "deflated", "apart"] => (
+                socket,
+                transport,
+                serializer,
+                Some(Transport::WebSocketDeflatedApart),
+            ),
             _ => {
                 return Err(ParseError::new(
                     text,
@@ -118,12 +171,14 @@ impl FromStr for Case {
             "tcp" => Socket::Tcp,
             _ => return Err(ParseError::new(text, "the socket of a case is uds or tcp")),
         };
-        let transport = match (transport, batched) {
-            ("rawsocket", false) => Transport::RawSocket,
-            ("websocket", false) => Transport::WebSocket,
-            ("websocket", true) => Transport::WebSocketBatched,
-            ("rawsocket", true) => {
-                return Err(ParseError::new(text, "only websocket can be batched"));
+        let transport = match (transport, kind) {
+            ("rawsocket", None) => Transport::RawSocket,
+            ("websocket", kind) => kind.unwrap_or(Transport::WebSocket),
+            ("rawsocket", Some(_)) => {
+                return Err(ParseError::new(
+                    text,
+                    "only websocket can be batched or deflated",
+                ));
             }
             _ => {
                 return Err(ParseError::new(
@@ -180,6 +235,14 @@ mod tests {
             "uds-websocket-msgpack-batched",
             "WAMP-UDS-WebSocket-MessagePack-Batched",
         );
+        check(
+            "tcp-websocket-json-deflated",
+            "WAMP-TCP-WebSocket-JSON-Deflated",
+        );
+        check(
+            "tcp-websocket-cbor-deflated-apart",
+            "WAMP-TCP-WebSocket-CBOR-DeflatedApart",
+        );
     }
 
     #[test]
@@ -195,5 +258,6 @@ mod tests {
         check("uds-longpoll-json", "rawsocket or websocket");
         check("uds-rawsocket-ubjson", "json, msgpack or cbor");
         check("uds-rawsocket-json-batched", "only websocket");
+        check("uds-rawsocket-json-deflated", "only websocket");
     }
 }

@@ -60,6 +60,7 @@ impl RoutersOptions {
             executable: site.executable.clone(),
             threads: Some(self.threads),
             spin,
+            compresses: false,
         }
     }
 

@@ -11,7 +11,9 @@ use crate::error::BenchError;
 use crate::load::free_address;
 use crate::machine::allowed_cores;
 use crate::network::Network;
-use crate::subject::{Case, Endpoint, ServerProcess, Socket, Target, guarded, own_program};
+use crate::subject::{
+    Case, Endpoint, NodeDirectory, ServerProcess, Socket, Target, guarded, own_program,
+};
 
 /// The realm of every router that the bench starts.
 pub(crate) const REALM: &str = "realm1";
@@ -22,7 +24,12 @@ pub(crate) struct RouterOptions {
     /// `None` leaves the number to its default.
     pub threads: Option<usize>,
     pub spin: bool,
+    /// Its WebSockets accept permessage-deflate, which takes a node directory.
+    pub compresses: bool,
 }
+
+/// Time for a node to start in a directory of its own.
+const START_PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Debug)]
 pub(crate) struct Listening {
@@ -50,6 +57,29 @@ impl Listening {
         Target::own(endpoint, case, self.resource)
     }
 
+    /// A node with these endpoints, whose WebSockets have such options.
+    pub(crate) fn node(&self, websocket: &Value) -> Value {
+        let universal = |endpoint: Value| {
+            json!({
+                "type": "universal",
+                "endpoint": endpoint,
+                "rawsocket": {},
+                "websocket": {
+                    self.resource.trim_start_matches('/'): { "options": websocket }
+                }
+            })
+        };
+        let transports = json!([
+            universal(json!({ "type": "unix", "path": self.socket })),
+            universal(json!({
+                "type": "tcp",
+                "interface": self.address.ip(),
+                "port": self.address.port()
+            })),
+        ]);
+        node_configuration("anonymous", transports)
+    }
+
     pub(crate) fn endpoints(&self) -> [Endpoint; 2] {
         [
             Endpoint::Unix(self.socket.clone()),
@@ -74,6 +104,9 @@ impl Router {
         let listening = Listening::in_directory(directory, network.free_server_address()?);
         let place = network.server_place(&allowed_cores()?);
         let mut command = guarded(&options.executable, &place, &own_program()?);
+        if options.compresses {
+            return Self::spawn_compressing(command, options, listening, directory);
+        }
         command.args(start_arguments(options, &listening));
         // Its store is in the directory in which it runs.
         command.current_dir(directory);
@@ -92,6 +125,30 @@ impl Router {
         let begun = Instant::now();
         let router = Self::spawn(command, listening)?;
         Ok((router, begun.elapsed()))
+    }
+
+    fn spawn_compressing(
+        command: Command,
+        options: &RouterOptions,
+        listening: Listening,
+        directory: &Path,
+    ) -> Result<Self, BenchError> {
+        let threads = options.threads.map(|threads| threads.to_string());
+        let mut start_options = vec!["--loglevel", "warn"];
+        if let Some(threads) = &threads {
+            start_options.extend(["--threads", threads]);
+        }
+        if options.spin {
+            start_options.push("--busy-poll");
+        }
+        let node = NodeDirectory {
+            config: listening.node(&json!({ "compression": { "deflate": {} } })),
+            directory: &directory.join("compressing"),
+            options: &start_options,
+            patience: START_PATIENCE,
+        };
+        let process = ServerProcess::start_node(command, "crosstie", &node, listening.endpoints())?;
+        Ok(Self { process, listening })
     }
 
     fn spawn(command: Command, listening: Listening) -> Result<Self, BenchError> {
@@ -164,6 +221,7 @@ mod tests {
                 executable: "crosstie".into(),
                 threads,
                 spin,
+                compresses: false,
             };
             let listening = Listening {
                 socket: "/tmp/x/router.sock".into(),

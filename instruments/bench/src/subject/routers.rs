@@ -74,7 +74,13 @@ impl Routers {
         let (mut router, mut foreign) = (None, None);
         match &options.server.url {
             Some(url) => foreign = Some(Foreign::find(url, options, &site.pids)?),
-            None => router = Some(Router::start(own, directory, network)?),
+            None => {
+                let own = RouterOptions {
+                    compresses: Case::any_deflated(cases),
+                    ..own.clone()
+                };
+                router = Some(Router::start(&own, directory, network)?);
+            }
         }
         let mut peers = Vec::new();
         for peer in &options.peers {

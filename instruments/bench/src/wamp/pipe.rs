@@ -81,14 +81,14 @@ impl Pipe {
             end: 0,
             decoder: Decoder::RawSocket(rawsocket::Decoder::new(MESSAGE_BYTES_MAX)),
             serializer: target.serializer,
-            batched: target.transport == Transport::WebSocketBatched,
+            batched: target.transport.is_batched(),
         };
         let framing = match target.transport {
             Transport::RawSocket => {
                 open_rawsocket(&stream, target.serializer)?;
                 Framing::RawSocket
             }
-            Transport::WebSocket | Transport::WebSocketBatched => {
+            _ => {
                 open_websocket(&stream, target, &mut input)?;
                 Framing::WebSocketClient {
                     batched: input.batched,
@@ -147,6 +147,15 @@ impl Pipe {
                 stream.shut_down();
             }
         })
+    }
+
+    /// The decoder of a WebSocket, for another reader. Compressed messages may refer to those before.
+    pub(crate) fn take_websocket(&mut self) -> Option<websocket::Decoder> {
+        let none = Decoder::RawSocket(rawsocket::Decoder::new(MESSAGE_BYTES_MAX));
+        match std::mem::replace(&mut self.input.decoder, none) {
+            Decoder::RawSocket(_) => None,
+            Decoder::WebSocket(decoder) => Some(decoder),
+        }
     }
 
     /// A closure for another thread that ends any wait of this one.
@@ -420,12 +429,15 @@ fn open_rawsocket(stream: &Stream, serializer: Serializer) -> Result<(), WorkerE
 fn open_websocket(stream: &Stream, target: &Target, input: &mut Input) -> Result<(), WorkerError> {
     let subprotocol = websocket::subprotocol(target.serializer, input.batched);
     let key = websocket::key(*b"crosstie's bench");
+    let offered = target.transport.deflate();
+    let offer = offered.map(|deflate| deflate.offer());
+    let deflate;
     let request = ClientRequest {
         host: &target.host,
         target: &target.resource,
         key: &key,
         protocols: &[subprotocol],
-        extensions: None,
+        extensions: offer.as_deref(),
         headers: &[],
     };
     stream.write_all(&request.to_bytes())?;
@@ -444,6 +456,17 @@ fn open_websocket(stream: &Stream, target: &Target, input: &mut Input) -> Result
                 "{subprotocol} was not accepted"
             )));
         }
+        deflate = match offered {
+            Some(offered) => offered
+                .agree(&accepted.extensions)
+                .map_err(WorkerError::handshake)?,
+            None => None,
+        };
+        if offered.is_some() && deflate.is_none() {
+            return Err(WorkerError::handshake(
+                "permessage-deflate was not accepted",
+            ));
+        }
         input.start = length;
         break;
     }
@@ -460,7 +483,7 @@ fn open_websocket(stream: &Stream, target: &Target, input: &mut Input) -> Result
             // The JSON decoder validates the text anyway.
             validate_text: false,
             expect: Some(kind),
-            ..DecoderConfig::default()
+            deflate,
         },
     ));
     Ok(())
