@@ -290,9 +290,7 @@ impl Watch {
                     let Some(watched) = entries.get_mut(key) else {
                         continue;
                     };
-                    if (key + now_s as usize).is_multiple_of(UNUSED_INTERVAL_S) {
-                        watched.connection.give_up_unused(now_s);
-                    }
+                    watched.connection.give_up_unused(now_s);
                     if let Some(fault) = watched.judge(now_s) {
                         faults.push((Arc::clone(&watched.connection), fault));
                     } else {
@@ -363,9 +361,6 @@ fn stalled(connection: &Connection) -> Cause {
 
 /// The log's text about a peer that has sent nothing.
 const UNUSED: &str = "it sent no byte within the time of a handshake";
-
-/// Seconds between two looks at a connection for state that it can do without.
-const UNUSED_INTERVAL_S: usize = 16;
 
 /// Maximum number of connections visited under one lock.
 const SWEEP_MAX: usize = 1024;

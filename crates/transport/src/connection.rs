@@ -16,9 +16,7 @@ use crate::end::End;
 use crate::out::{Out, Phase};
 use crate::overflow::{Item, Queued};
 use crate::queue::SHARED_BYTES_MIN;
-use crate::{
-    Account, ConnectionLimits, Filter, Meter, PeerAddress, Refused, Socket, Stage, clock, cork,
-};
+use crate::{ConnectionLimits, Filter, Meter, PeerAddress, Refused, Socket, Stage, clock, cork};
 
 /// A socket with its queue, shared by all senders; its reader is [`crate::pump`].
 pub struct Connection {
@@ -170,11 +168,6 @@ impl Connection {
         Ok(out.queued(&self.limits))
     }
 
-    /// The account of this and other connections.
-    pub fn account(&self) -> &Arc<Account> {
-        &self.limits.account
-    }
-
     /// Puts bytes that this and other connections will send on their account, once
     /// ([`Account::share`](crate::Account::share)).
     pub fn share(&self, bytes: Vec<u8>) -> Bytes {
@@ -187,30 +180,6 @@ impl Connection {
         let mut out = self.out.lock();
         if self.filter.set(Box::new(filter)).is_ok() && !out.queue.is_empty() {
             out.unfiltered = Some(Box::new(mem::take(&mut out.queue)));
-        }
-    }
-
-    /// Makes the filter drop what it holds only to do better. A filter that is at work keeps it.
-    pub(crate) fn give_up(self: &Arc<Self>) {
-        self.give_up_by(|filter| filter.give_up());
-    }
-
-    /// The same, if the filter was not used for long. A sweep calls it from time to time.
-    pub fn give_up_unused(self: &Arc<Self>, now_s: u32) {
-        self.give_up_by(|filter| filter.give_up_unused(now_s));
-    }
-
-    fn give_up_by(self: &Arc<Self>, how: impl FnOnce(&mut dyn Filter)) {
-        let Some(filter) = self.filter.get() else {
-            return;
-        };
-        let Some(mut filter) = filter.try_lock() else {
-            return;
-        };
-        how(&mut *filter);
-        let growth = filter.take_growth();
-        if growth != 0 {
-            self.hold(growth);
         }
     }
 
