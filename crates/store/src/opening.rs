@@ -13,16 +13,16 @@ use crate::damage::describe;
 use crate::error::{StoreError, StoreErrorKind};
 use crate::gather::Gathered;
 use crate::names::Names;
-use crate::place::{self, Found, Lock};
+use crate::place::{self, Found, Lock, sync_folder};
 use crate::room::room;
 use crate::segments::clean::{PATIENCE, left_bytes};
 use crate::segments::contents::{Contents, Snapshot};
 use crate::segments::disk::RealDisk;
 use crate::segments::log::{Log, LogConfig, Purpose};
-use crate::segments::manifest::Manifest;
+use crate::segments::manifest::{self, Manifest};
 use crate::segments::record::{ENTITIES, QueueKey, RESTED};
 use crate::segments::recover::{Recovered, recover};
-use crate::store::{Clock, Form, Repair, Written, lock};
+use crate::store::{Clock, Form, Mending, Repair, Written, lock};
 use crate::{Damaged, Restored, Store, StoreConfig, build};
 
 /// A store that was read, and locked.
@@ -197,54 +197,104 @@ impl Store {
         })
     }
 
-    /// Opens the log for writing, or makes the store.
+    /// Opens the log for writing, or makes the store, and continues without what is missing.
     pub(crate) fn written(&mut self) -> Result<(), StoreError> {
         let path = self.config.path.clone();
-        match &mut self.form {
-            Form::Written(_) => return Ok(()),
-            Form::Absent(claim) => {
-                if claim.is_none() {
-                    *claim = Some(Claim::take(&path)?);
-                    self.obstacle = None;
-                }
-                let (log, lock) = create(&path, log_config(&self.config))?;
-                self.form = written(log, lock);
-                return Ok(());
+        if let Form::Absent(claim) = &mut self.form {
+            if claim.is_none() {
+                *claim = Some(Claim::take(&path)?);
+                self.obstacle = None;
             }
-            Form::Read(..) => {}
+            let lock = make(&path)?;
+            self.form = Form::Unread(Repair::new(), lock);
         }
-        let config = log_config(&self.config);
-        let Form::Read(recovered, repair, lock) =
-            std::mem::replace(&mut self.form, Form::Absent(None))
-        else {
-            return Ok(());
-        };
-        let disk = Arc::new(RealDisk::new(&path));
-        let remains = recovered.remains.clone();
-        let log = match Log::open(disk, *recovered, config) {
-            Ok(log) => log,
-            Err(fault) => {
-                // It is read again for the next attempt: nothing was committed since.
-                let mut recovered = recover_at(&path)?;
-                if self.config.accepts_loss {
-                    recovered.accept();
-                }
+        if let Form::Unread(..) = self.form {
+            // A store that was just made has a name that lasts, before anything is in it.
+            sync_folder(&path)?;
+            let mut recovered = recover_at(&path)?;
+            if self.config.accepts_loss {
+                recovered.accept();
+            }
+            let unread = std::mem::replace(&mut self.form, Form::Absent(None));
+            if let Form::Unread(repair, lock) = unread {
                 self.form = Form::Read(Box::new(recovered), repair, lock);
-                return Err(StoreError::fault(&path, fault));
             }
-        };
-        self.form = written(log, lock);
-        if remains.is_empty() && repair.iter().all(|(_, places)| places.is_empty()) {
-            return Ok(());
         }
-        self.mend(&remains, &repair)
+        if let Form::Read(..) = self.form {
+            let read = std::mem::replace(&mut self.form, Form::Absent(None));
+            if let Form::Read(recovered, repair, lock) = read {
+                self.open_read(*recovered, repair, lock)?;
+            }
+        }
+        self.mend()
     }
 
-    /// Removes damaged places, and writes records again that a segment had which is given up.
-    fn mend(&mut self, remains: &[(u32, QueueKey)], repair: &Repair) -> Result<(), StoreError> {
+    fn open_read(
+        &mut self,
+        recovered: Recovered,
+        repair: Repair,
+        lock: Lock,
+    ) -> Result<(), StoreError> {
+        let path = &self.config.path;
+        let given_up = recovered.given_up.iter().map(|listed| listed.number);
+        let mending = Mending {
+            remains: recovered.remains.clone(),
+            given_up: given_up.collect(),
+            repair,
+        };
+        let disk = Arc::new(RealDisk::new(path));
+        match Log::open(disk, recovered, log_config(&self.config)) {
+            Ok(log) => {
+                let state = Arc::clone(log.state());
+                self.form = Form::Written(Box::new(Written {
+                    contents: Contents::new(Arc::clone(log.disk()), state, log.store()),
+                    log,
+                    mending: Some(mending),
+                    _lock: lock,
+                }));
+                Ok(())
+            }
+            Err(fault) => {
+                let error = StoreError::fault(path, fault);
+                // Nothing was committed since it was read.
+                self.form = Form::Unread(mending.repair, lock);
+                Err(error)
+            }
+        }
+    }
+
+    /// Removes damaged places, and writes records again that a segment had which is given up. If that fails, it is
+    /// tried again before the next commit.
+    fn mend(&mut self) -> Result<(), StoreError> {
+        let Form::Written(written) = &mut self.form else {
+            return Ok(());
+        };
+        let Some(mending) = written.mending.take() else {
+            return Ok(());
+        };
+        let mended = self.commit_mending(&mending);
+        if let Form::Written(written) = &mut self.form {
+            match mended {
+                Ok(()) => written.log.forget_missing(mending.given_up),
+                Err(_) => written.mending = Some(mending),
+            }
+        }
+        mended
+    }
+
+    fn commit_mending(&mut self, mending: &Mending) -> Result<(), StoreError> {
+        let Mending {
+            remains,
+            given_up: _,
+            repair,
+        } = mending;
+        let has_places = repair.iter().any(|(_, places)| !places.is_empty());
         let Form::Written(written) = &self.form else {
             return Ok(());
         };
+        if remains.is_empty() && !has_places {
+            return Ok(());
+        }
         let lefts: Vec<_> = {
             let state = lock(written.log.state());
             let left = |(about, queue): &(u32, QueueKey)| {
@@ -267,15 +317,6 @@ impl Store {
             }
         })
     }
-}
-
-fn written(log: Log, lock: Lock) -> Form {
-    let contents = Contents::new(Arc::clone(log.disk()), Arc::clone(log.state()), log.store());
-    Form::Written(Box::new(Written {
-        log,
-        contents,
-        _lock: lock,
-    }))
 }
 
 impl Opened {
@@ -314,22 +355,23 @@ pub(crate) fn recover_at(path: &Path) -> Result<Recovered, StoreError> {
     recover(&disk).map_err(|error| StoreError::io(path, "reading it", error))
 }
 
-/// Makes a store.
-fn create(path: &Path, config: LogConfig) -> Result<(Log, Lock), StoreError> {
+/// Makes a store without anything in it, and locks it.
+fn make(path: &Path) -> Result<Lock, StoreError> {
+    let fault = |error| StoreError::io(path, "making it", error);
     if path.is_dir() && place::find(path)? == Found::Empty {
         let lock = Lock::take(path)?;
-        return Ok((create_in(path, path, config, 1)?, lock));
+        return match new_manifest(1).write(&RealDisk::new(path)) {
+            // If only its sync has failed, there is a store.
+            Err(error) if !path.join(manifest::NAME).exists() => Err(fault(error)),
+            _ => Ok(lock),
+        };
     }
     let draft = place::make_draft(path)?;
     let lock = Lock::take(&draft)?;
-    let disk = RealDisk::new(&draft);
-    let written = new_manifest(1).write(&disk);
-    written.map_err(|error| StoreError::io(path, "making it", error))?;
-    place::name_draft(&draft, path)?;
-    let recovered = recover_at(path)?;
-    let disk = Arc::new(RealDisk::new(path));
-    let log = Log::open(disk, recovered, config).map_err(|fault| StoreError::fault(path, fault))?;
-    Ok((log, lock))
+    let written = new_manifest(1).write(&RealDisk::new(&draft));
+    written.map_err(fault)?;
+    place::rename_draft(&draft, path)?;
+    Ok(lock)
 }
 
 /// Makes a store in an empty directory. Its sequences begin after those of another store.

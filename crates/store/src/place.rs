@@ -165,13 +165,18 @@ pub(crate) fn make_draft(path: &Path) -> Result<PathBuf, StoreError> {
 
 /// Gives a draft its name, which nothing may have but an empty directory.
 pub(crate) fn name_draft(draft: &Path, path: &Path) -> Result<(), StoreError> {
+    rename_draft(draft, path)?;
+    sync_folder(path)
+}
+
+/// The same, without a sync.
+pub(crate) fn rename_draft(draft: &Path, path: &Path) -> Result<(), StoreError> {
     fs::rename(draft, path).map_err(|error| match error.kind() {
         io::ErrorKind::DirectoryNotEmpty
         | io::ErrorKind::AlreadyExists
         | io::ErrorKind::NotADirectory => StoreError::new(path, StoreErrorKind::InUse),
         _ => StoreError::io(path, "making it", error),
-    })?;
-    sync_folder(path)
+    })
 }
 
 /// Puts a draft in the place of what is there, which is kept beside it; returns its new path.

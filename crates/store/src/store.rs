@@ -65,6 +65,8 @@ pub(crate) enum Form {
     Absent(Option<Claim>),
     /// It was read, and nothing is changed yet.
     Read(Box<Recovered>, Repair, Lock),
+    /// Opening it for writing has failed. It is read again for the next attempt.
+    Unread(Repair, Lock),
     Written(Box<Written>),
 }
 
@@ -72,8 +74,19 @@ pub(crate) enum Form {
 pub(crate) struct Written {
     pub(crate) log: Log,
     pub(crate) contents: Contents,
+    /// Committed before anything else.
+    pub(crate) mending: Option<Mending>,
     /// Held until the store is closed.
     pub(crate) _lock: Lock,
+}
+
+/// The changes by which a store continues without data that is missing.
+pub(crate) struct Mending {
+    /// Segments and queues about which only missing segments had records.
+    pub(crate) remains: Vec<(u32, QueueKey)>,
+    /// Those missing segments.
+    pub(crate) given_up: Vec<u32>,
+    pub(crate) repair: Repair,
 }
 
 /// The store's time: never before the time of its last commit.
@@ -246,7 +259,7 @@ impl Store {
     pub fn room(&self) -> Option<Room> {
         match &self.form {
             Form::Absent(_) => room(crate::file::folder(&self.config.path)),
-            Form::Read(..) | Form::Written(_) => room(&self.config.path),
+            Form::Read(..) | Form::Unread(..) | Form::Written(_) => room(&self.config.path),
         }
     }
 
@@ -255,7 +268,7 @@ impl Store {
     pub(crate) fn restore_reserve(&self) -> bool {
         match &self.form {
             Form::Written(written) => !written.log.keeper().has_reserve(),
-            Form::Absent(_) | Form::Read(..) => false,
+            Form::Absent(_) | Form::Read(..) | Form::Unread(..) => false,
         }
     }
 
@@ -318,7 +331,7 @@ impl Store {
     pub(crate) fn open_log(&mut self) -> Result<(), StoreError> {
         match self.form {
             Form::Absent(_) => Ok(()),
-            Form::Read(..) | Form::Written(_) => self.written(),
+            Form::Read(..) | Form::Unread(..) | Form::Written(_) => self.written(),
         }
     }
 
@@ -326,7 +339,7 @@ impl Store {
     pub(crate) fn log(&self) -> Option<&Log> {
         match &self.form {
             Form::Written(written) => Some(&written.log),
-            Form::Absent(_) | Form::Read(..) => None,
+            Form::Absent(_) | Form::Read(..) | Form::Unread(..) => None,
         }
     }
 

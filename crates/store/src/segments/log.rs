@@ -7,7 +7,7 @@ use super::disk::{Disk, DiskFile, remove_if_there};
 use super::draft::Draft;
 use super::head::{Confirmed, Head};
 use super::keeper::{Keeper, Spare, Task};
-use super::manifest::Manifest;
+use super::manifest::{Listed, Manifest};
 use super::record::Salt;
 use super::recover::Recovered;
 use super::segment::{SEGMENT_HEAD_BYTES, SegmentHead, number_in, segment_name};
@@ -100,14 +100,17 @@ impl Log {
             loss: _,
             is_accepting,
             remains: _,
+            given_up,
         } = recovered;
         let former = manifest.clone();
         let mut spares = spares(&*disk, config.segment_bytes).map_err(&fault)?;
         let number_last = state.segments.keys().next_back().copied().unwrap_or(0);
         let number_last = number_last.max(manifest.last);
         list(&mut manifest, &state, (number_last, next_sequence), open);
+        let mends = !given_up.is_empty();
+        manifest.list_missing(given_up);
         if is_accepting || manifest != former {
-            write(&*disk, &manifest, is_accepting, &mut spares).map_err(&fault)?;
+            write(&*disk, &manifest, (is_accepting, mends), &mut spares).map_err(&fault)?;
         }
         for name in leftover {
             // A file that stays is found again by the next start.
@@ -269,6 +272,13 @@ impl Log {
         let freed = self.lock().free();
         if !freed.is_empty() {
             self.keeper.submit(Task::Freed(freed));
+        }
+    }
+
+    /// Missing segments that were given up are no loss any more: their records about others have been written again.
+    pub(crate) fn forget_missing(&self, numbers: Vec<u32>) {
+        if !numbers.is_empty() {
+            self.keeper.submit(Task::Freed(numbers));
         }
     }
 
@@ -440,14 +450,16 @@ fn spares(disk: &dyn Disk, segment_bytes: u64) -> io::Result<Vec<Spare>> {
 fn write(
     disk: &dyn Disk,
     manifest: &Manifest,
-    is_accepting: bool,
+    (is_accepting, mends): (bool, bool),
     spares: &mut Vec<Spare>,
 ) -> io::Result<()> {
     while let Err(error) = manifest.write(disk) {
         let is_full = error.kind() == io::ErrorKind::StorageFull;
-        match spares.pop().filter(|_| is_full) {
+        // A spare may be the only room for records that are to be written again.
+        let spare = if mends { None } else { spares.pop() };
+        match spare.filter(|_| is_full) {
             Some(spare) => disk.remove(&spare.name())?,
-            None if is_full && !is_accepting => break,
+            None if is_full && (mends || !is_accepting) => break,
             None => return Err(error),
         }
     }
@@ -480,8 +492,13 @@ fn reopen(disk: &dyn Disk, number: u32, end: u64, segment_bytes: u64) -> io::Res
 }
 
 impl Manifest {
+    fn list_missing(&mut self, missing: Vec<Listed>) {
+        self.segments.extend(missing);
+        self.segments.sort_by_key(|listed| listed.number);
+    }
+
     fn list(&mut self, number: u32, segment: &Segment) {
-        self.segments.push(super::manifest::Listed {
+        self.segments.push(Listed {
             number,
             first_sequence: segment.first_sequence,
             end_sequence: segment.end_sequence,

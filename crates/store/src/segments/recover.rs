@@ -38,6 +38,8 @@ pub(crate) struct Recovered {
     pub(crate) is_accepting: bool,
     /// Segments and queues about which only a segment that is given up had records. They are to be written again.
     pub(crate) remains: Vec<(u32, QueueKey)>,
+    /// The missing segments that had those records. They stay listed, and so a loss, until that is done.
+    pub(crate) given_up: Vec<Listed>,
 }
 
 /// Confirmed data that is missing.
@@ -196,14 +198,20 @@ impl Recovered {
             self.manifest.accepted.push((*from, *to));
         }
         for number in &self.loss.segments {
-            let listed = self.manifest.segments.iter();
-            let listed = listed.filter(|listed| listed.number == *number);
-            let accepted = listed.map(|listed| (listed.first_sequence, listed.end_sequence - 1));
-            self.manifest.accepted.extend(accepted);
             let segment = self.state.segments.get(number);
+            let remains_before = self.remains.len();
             for (about, queues) in segment.iter().flat_map(|segment| &segment.about) {
                 let of_segment = queues.iter().map(|queue| (*about, *queue));
                 self.remains.extend(of_segment);
+            }
+            let listed = self.manifest.segments.iter();
+            let listed = listed.filter(|listed| listed.number == *number);
+            if self.remains.len() > remains_before {
+                self.given_up.extend(listed);
+            } else {
+                let accepted =
+                    listed.map(|listed| (listed.first_sequence, listed.end_sequence - 1));
+                self.manifest.accepted.extend(accepted);
             }
             self.state.forget(*number);
         }
