@@ -11,9 +11,9 @@ use crate::earlier;
 use crate::error::StoreError;
 use crate::items;
 use crate::opening::{create_in, log_config};
-use crate::place::{self, Found, Lock};
+use crate::place::{self, Draft, Found, Lock};
 use crate::segments::contents::Item;
-use crate::segments::draft::Draft;
+use crate::segments::draft;
 use crate::segments::log::{Fault, Log, Purpose};
 use crate::segments::message;
 use crate::segments::record::{QueueKey, record_bytes};
@@ -25,18 +25,18 @@ const COMMIT_BYTES: u64 = 4 << 20;
 /// Puts a store in the place of the file at a path. The file is kept beside it.
 pub(crate) fn replace_file(path: &Path, found: Found) -> Result<PathBuf, StoreError> {
     if found == Found::Backup {
-        let draft = place::make_draft(path)?;
-        let _lock = Lock::take(&draft)?;
-        restore_into(&draft, path, path)?;
-        return place::replace_by_draft(&draft, path);
+        let draft = Draft(place::make_draft(path)?);
+        let _lock = Lock::take(&draft.0)?;
+        restore_into(&draft.0, path, path)?;
+        return place::replace_by_draft(&draft.0, path);
     }
     // This locks it, so that no other process makes a draft.
     let (restored, file) = earlier::read(path)?;
-    let draft = place::make_draft(path)?;
-    write_into(&draft, restored)?;
+    let draft = Draft(place::make_draft(path)?);
+    write_into(&draft.0, restored)?;
     // The last one that closes it copies its log into it.
     drop(file);
-    place::replace_by_draft(&draft, path)
+    place::replace_by_draft(&draft.0, path)
 }
 
 /// Writes a backup's contents into an empty directory.
@@ -74,7 +74,7 @@ pub(crate) struct Copy {
     path: PathBuf,
     /// Of the source's last commit: the store's clock does not go back by a copy.
     time_ms: u64,
-    draft: Option<Draft>,
+    draft: Option<draft::Draft>,
     /// Contents of the present commit that several messages share.
     shared: HashMap<*const MessageContent, (Arc<MessageContent>, u32)>,
 }

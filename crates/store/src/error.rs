@@ -32,6 +32,8 @@ pub enum StoreErrorKind {
     Exists,
     /// A restore replaces a store only if that is asked for.
     Replaces,
+    /// Its name is needed for a store that is to be made, and it was not made for that.
+    InTheWay,
     /// It is something else than a backup.
     NoBackup,
     /// A backup of which a part cannot be read.
@@ -124,6 +126,10 @@ impl StoreError {
                 "{path} is there already; it is left as it is: with `--replace` the backup takes its place, and it is \
                  kept beside that"
             ),
+            StoreErrorKind::InTheWay => write!(
+                f,
+                "{path} is in the way of a store that is to be made by that name; it is left as it is: move it away"
+            ),
             StoreErrorKind::NoBackup => write!(
                 f,
                 "{path} is no backup: expected a file that `crosstie backup` made"
@@ -181,6 +187,7 @@ impl fmt::Display for StoreError {
             ),
             StoreErrorKind::Exists
             | StoreErrorKind::Replaces
+            | StoreErrorKind::InTheWay
             | StoreErrorKind::NoBackup
             | StoreErrorKind::DamagedBackup { .. }
             | StoreErrorKind::Partial

@@ -223,6 +223,7 @@ impl Store {
         if let Form::Read(..) = self.form {
             let read = std::mem::replace(&mut self.form, Form::Absent(None));
             if let Form::Read(recovered, repair, lock) = read {
+                place::forget_replacement(&path);
                 self.open_read(*recovered, repair, lock)?;
             }
         }

@@ -47,6 +47,19 @@ const NEW: &str = ".new";
 /// The ending of one that has been replaced.
 const FORMER: &str = ".former";
 
+/// A file that a directory has which was made for a store, until that has its name. Without it nothing is removed.
+const MARK: &str = "draft";
+
+/// A store under its temporary name, which is removed unless the store is completed.
+pub(crate) struct Draft(pub(crate) PathBuf);
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        // After a success it has another name.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
 /// Looks at a path, and changes nothing.
 pub(crate) fn find(path: &Path) -> Result<Found, StoreError> {
     let metadata = match fs::metadata(path) {
@@ -151,16 +164,57 @@ pub(crate) fn make_draft(path: &Path) -> Result<PathBuf, StoreError> {
     if draft.is_dir() {
         drop(Lock::take(&draft)?);
     }
-    match fs::remove_dir_all(&draft) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(fault(error)),
-        _ => {}
-    }
+    remove_draft(&draft)?;
     // Only the owner may read messages.
     DirBuilder::new()
         .mode(0o700)
         .create(&draft)
+        .and_then(|()| File::create_new(draft.join(MARK)))
         .map_err(fault)?;
     Ok(draft)
+}
+
+/// Removes a directory that was made for a store, and refuses to remove another one.
+fn remove_draft(draft: &Path) -> Result<(), StoreError> {
+    let fault = |error| StoreError::io(draft, "removing it", error);
+    // An empty one may have been cut short before its mark.
+    if fs::symlink_metadata(draft).is_err() || fs::remove_dir(draft).is_ok() {
+        return Ok(());
+    }
+    if !is_draft(draft) {
+        return Err(StoreError::new(draft, StoreErrorKind::InTheWay));
+    }
+    // Without a manifest it is no complete store, whatever is left of it; and the mark stays until nothing is.
+    match fs::remove_file(draft.join(manifest::NAME)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(fault(error)),
+        _ => {}
+    }
+    for entry in fs::read_dir(draft).map_err(fault)? {
+        let entry = entry.map_err(fault)?;
+        if entry.file_name() != MARK {
+            fs::remove_file(entry.path()).map_err(fault)?;
+        }
+    }
+    fs::remove_dir_all(draft).map_err(fault)
+}
+
+fn is_draft(directory: &Path) -> bool {
+    directory.join(MARK).is_file()
+}
+
+/// Removes the mark of a store that has its name.
+fn unmark(path: &Path) {
+    // A store that keeps it works as well.
+    let _ = fs::remove_file(path.join(MARK));
+}
+
+/// Removes a store that was to take the place of the one at a path, which has gone on instead.
+pub(crate) fn forget_replacement(path: &Path) {
+    let new = beside(path, NEW);
+    if is_draft(&new) {
+        // The next start tries again.
+        let _ = remove_draft(&new);
+    }
 }
 
 /// Gives a draft its name, which nothing may have but an empty directory.
@@ -176,17 +230,16 @@ pub(crate) fn rename_draft(draft: &Path, path: &Path) -> Result<(), StoreError> 
         | io::ErrorKind::AlreadyExists
         | io::ErrorKind::NotADirectory => StoreError::new(path, StoreErrorKind::InUse),
         _ => StoreError::io(path, "making it", error),
-    })
+    })?;
+    unmark(path);
+    Ok(())
 }
 
 /// Puts a draft in the place of what is there, which is kept beside it; returns its new path.
 pub(crate) fn replace_by_draft(draft: &Path, path: &Path) -> Result<PathBuf, StoreError> {
     let (former, new) = (former(path), beside(path, NEW));
     let fault = |error| StoreError::io(path, "naming it", error);
-    match fs::remove_dir_all(&new) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(fault(error)),
-        _ => {}
-    }
+    remove_draft(&new)?;
     // By this name it is known to be complete.
     fs::rename(draft, &new).map_err(fault)?;
     sync_folder(path)?;
@@ -197,6 +250,7 @@ pub(crate) fn replace_by_draft(draft: &Path, path: &Path) -> Result<PathBuf, Sto
     }
     let _ = fs::remove_file(beside(path, "-reserve"));
     fs::rename(&new, path).map_err(fault)?;
+    unmark(path);
     sync_folder(path)?;
     Ok(former)
 }
@@ -204,7 +258,7 @@ pub(crate) fn replace_by_draft(draft: &Path, path: &Path) -> Result<PathBuf, Sto
 /// Finishes a replacement that was cut short between its two renames.
 pub(crate) fn finish_replacement(path: &Path) -> Result<bool, StoreError> {
     let new = beside(path, NEW);
-    if !new.join(manifest::NAME).exists() || !beside(path, FORMER).exists() {
+    if !is_draft(&new) || !new.join(manifest::NAME).exists() || !beside(path, FORMER).exists() {
         return Ok(false);
     }
     name_draft(&new, path)?;

@@ -1,6 +1,5 @@
 //! Puts a backup in the place of a store.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::archive;
@@ -11,7 +10,7 @@ use crate::earlier;
 use crate::error::{StoreError, StoreErrorKind};
 use crate::file::StoreFile;
 use crate::form::MESSAGES;
-use crate::place::{self, Found, Lock};
+use crate::place::{self, Draft, Found, Lock};
 
 /// A backup that is in place.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -117,15 +116,5 @@ impl Held {
                 },
             },
         })
-    }
-}
-
-/// A store under its temporary name, which is removed unless the store is completed.
-struct Draft(PathBuf);
-
-impl Drop for Draft {
-    fn drop(&mut self) {
-        // After a success it has another name.
-        let _ = fs::remove_dir_all(&self.0);
     }
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crosstie_amqp::{Properties, TableBuf};
 use crosstie_queues::{Destination, QueueId, Record};
-use crosstie_store::{Store, StoreConfig, contents};
+use crosstie_store::{Store, StoreConfig, StoreErrorKind, contents};
 use rusqlite::{Connection, params};
 
 use rig::*;
@@ -179,6 +179,7 @@ fn an_upgrade_that_was_cut_short_is_finished() {
     // As between the two renames.
     let draft = directory.path().join("crosstie.store.new");
     fs::rename(path(&directory), &draft).expect("renamed");
+    fs::write(draft.join("draft"), "").expect("written");
     assert_eq!(kept(&directory), of_slash(&records));
     assert!(!draft.exists());
     // A draft that was never complete is not one.
@@ -190,6 +191,13 @@ fn an_upgrade_that_was_cut_short_is_finished() {
     .expect("renamed");
     fs::create_dir(&draft).expect("made");
     fs::write(draft.join("0000000001.segment"), "half of it").expect("written");
+    // Nor one that nobody made for this, which is left.
+    let error = Store::open(config(&directory)).expect_err("it is in the way");
+    assert!(matches!(error.kind, StoreErrorKind::InTheWay), "{error}");
+    assert!(path(&directory).is_file());
+    let half = directory.path().join("crosstie.store.draft");
+    assert!(!half.exists(), "a refused upgrade leaves nothing");
+    fs::write(draft.join("draft"), "").expect("written");
     assert_eq!(kept(&directory), of_slash(&records));
 }
 
