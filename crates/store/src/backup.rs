@@ -21,7 +21,7 @@ use crate::segments::contents::{Item, Snapshot};
 use crate::segments::disk::{Disk, RealDisk};
 use crate::segments::entity::Entity;
 use crate::segments::keeper::Pin;
-use crate::segments::record::{QueueKey, RESTED};
+use crate::segments::record::{ENTITIES, QueueKey, RESTED};
 use crate::store::lock;
 use crate::{Batch, Store};
 
@@ -37,6 +37,8 @@ pub struct Backup {
 /// A copy that is to be made.
 pub(crate) struct Job {
     disk: Arc<dyn Disk>,
+    /// The store's path.
+    source: PathBuf,
     snapshot: Snapshot,
     store: u64,
     /// The sequence after the last record.
@@ -78,6 +80,7 @@ impl Job {
         let Some(log) = store.log() else {
             return Ok(Self {
                 disk: Arc::new(RealDisk::new(store.path())),
+                source: store.path().to_owned(),
                 snapshot: Snapshot { parts: Vec::new() },
                 store: 0,
                 end_sequence: 1,
@@ -88,6 +91,7 @@ impl Job {
         };
         let mut job = Self {
             disk: Arc::clone(log.disk()),
+            source: store.path().to_owned(),
             _held: Held::Segments {
                 _pin: log.keeper().pin(),
             },
@@ -110,6 +114,7 @@ impl Job {
         }
         Ok(Self {
             disk: Arc::new(RealDisk::new(path)),
+            source: path.to_owned(),
             snapshot: Snapshot::take(&recovered.state, |_| true),
             store: recovered.manifest.store,
             end_sequence: recovered.next_sequence,
@@ -197,6 +202,12 @@ impl Job {
         for part in &self.snapshot.parts {
             let visited = part.visit(&*self.disk, self.store, &mut |queue, place, item| {
                 damaged += u64::from(matches!(item, Item::Message(None)));
+                if queue == ENTITIES && matches!(item, Item::Entity(None)) {
+                    // A restore of the copy would take the messages of its queue for transient ones.
+                    let what = "a declaration of an exchange, a queue or a binding".to_owned();
+                    failed = Some(StoreError::new(&self.source, StoreErrorKind::Loss { what }));
+                    return Err(io::Error::other("a declaration is damaged"));
+                }
                 let added = archive.add(queue, place, &item);
                 let added = added.map_err(|error| {
                     failed = Some(fault(error));

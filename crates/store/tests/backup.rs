@@ -3,6 +3,7 @@
 mod rig;
 
 use std::fs;
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
@@ -68,6 +69,41 @@ fn a_copy_alone_has_the_records_of_its_end() {
     assert_eq!(deliveries(&kept), 1);
     let own = kept_in(path(&directory));
     assert_eq!((deliveries(&own), own.len()), (0, 2));
+}
+
+#[test]
+fn a_store_with_a_damaged_declaration_makes_no_backup() {
+    let directory = directory();
+    let segments = StoreConfig {
+        segment_bytes: 64 << 10,
+        ..config(&directory)
+    };
+    let (mut store, _) = Store::open(segments).expect("a store");
+    commit(&mut store, vec![queue(1, "declared")]).expect("room");
+    for place in 0..10 {
+        commit(&mut store, vec![long(place)]).expect("room");
+    }
+    let damage = || {
+        let segment = path(&directory).join("0000000001.segment");
+        let bytes = fs::read(&segment).expect("a segment");
+        let name = bytes.windows(8).position(|bytes| bytes == b"declared");
+        let file = fs::OpenOptions::new().write(true).open(&segment);
+        let at = name.expect("a declaration") as u64 + 3;
+        file.and_then(|file| file.write_all_at(b"L", at))
+            .expect("written");
+    };
+    damage();
+    // Whether the node runs or not.
+    let committer = Committer::start(store, |_, _, _| {}).expect("a thread");
+    let made = asked(&committer, target(&directory));
+    let running = made.recv().expect("an answer");
+    committer.stop().expect("written");
+    for refused in [running, back_up(&path(&directory), &target(&directory))] {
+        let error = refused.expect_err("a declaration is damaged");
+        assert!(matches!(error.kind, StoreErrorKind::Loss { .. }), "{error}");
+        assert!(error.path == path(&directory), "{error}");
+        assert!(!target(&directory).exists());
+    }
 }
 
 /// Long enough that a store of some hundred of them is copied in several slices.
