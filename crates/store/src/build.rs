@@ -22,21 +22,34 @@ use crate::{Batch, Restored, Store, StoreConfig};
 /// Approximate bytes of a commit.
 const COMMIT_BYTES: u64 = 4 << 20;
 
-/// Puts a store in the place of the file at a path. The file is kept beside it.
-pub(crate) fn replace_file(path: &Path, found: Found) -> Result<PathBuf, StoreError> {
+/// Puts a store in the place of the file at a path. The file is kept beside it. Returns the loss that was accepted, a
+/// clause each.
+pub(crate) fn replace_file(
+    path: &Path,
+    found: Found,
+    accepts_loss: bool,
+) -> Result<Vec<String>, StoreError> {
     if found == Found::Backup {
         let draft = Draft(place::make_draft(path)?);
         let _lock = Lock::take(&draft.0)?;
         restore_into(&draft.0, path, path)?;
-        return place::replace_by_draft(&draft.0, path);
+        place::replace_by_draft(&draft.0, path)?;
+        return Ok(Vec::new());
     }
     // This locks it, so that no other process makes a draft.
-    let (restored, file) = earlier::read(path)?;
+    let earlier::Read {
+        restored,
+        damaged,
+        file,
+    } = earlier::read(path, accepts_loss)?;
     let draft = Draft(place::make_draft(path)?);
     write_into(&draft.0, restored)?;
-    // The last one that closes it copies its log into it.
+    // Now that the new store is complete, its log is copied into it.
+    file.closes_with_checkpoint(true)
+        .map_err(|error| StoreError::sqlite(path, "closing it", error))?;
     drop(file);
-    place::replace_by_draft(&draft.0, path)
+    place::replace_by_draft(&draft.0, path)?;
+    Ok(damaged)
 }
 
 /// Writes a backup's contents into an empty directory.

@@ -97,6 +97,49 @@ pub(crate) fn describe(recovered: &Recovered, names: &Names, lost_entities: usiz
     clauses
 }
 
+/// Queues named one by one, in a clause each.
+const UNDECLARED_MAX: usize = 20;
+
+/// Queues with readable messages that no declaration names, a clause each. If declarations are missing, these may be
+/// theirs; otherwise the queues were transient, and a start forgets them.
+pub(crate) fn undeclared(recovered: &Recovered, names: &Names) -> Vec<String> {
+    let queues = recovered.state.queues.iter();
+    let undeclared = queues.filter(|(key, queue)| {
+        let is_declared =
+            names.queue_name(**key).is_some() && names.vhost_name(key.vhost).is_some();
+        key.vhost != 0 && queue.count > 0 && !is_declared
+    });
+    let mut undeclared: Vec<_> = undeclared
+        .map(|(key, queue)| (*key, queue.count as u64))
+        .collect();
+    undeclared.sort_unstable();
+    let rest = undeclared.split_off(undeclared.len().min(UNDECLARED_MAX));
+    let mut clauses: Vec<_> = undeclared
+        .into_iter()
+        .map(|(key, messages)| {
+            let queue = match names.vhost_name(key.vhost) {
+                Some(_) => Damaged::new(names, key, messages, 0).to_string(),
+                None => format!(
+                    "queue {} of vhost number {}: {}",
+                    key.queue,
+                    key.vhost,
+                    counted(messages, "message")
+                ),
+            };
+            format!("{queue} without a declaration, which only `crosstie store salvage` brings")
+        })
+        .collect();
+    if !rest.is_empty() {
+        let messages = rest.iter().map(|(_, messages)| messages).sum();
+        let (queues, messages) = (
+            counted(rest.len() as u64, "queue"),
+            counted(messages, "message"),
+        );
+        clauses.push(format!("{queues} more without a declaration: {messages}"));
+    }
+    clauses
+}
+
 /// The messages that lived in a segment, by queue.
 fn messages_in(recovered: &Recovered, names: &Names, number: u32) -> Vec<Damaged> {
     let Some(segment) = recovered.state.segments.get(&number) else {

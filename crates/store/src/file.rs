@@ -66,6 +66,11 @@ impl StoreFile {
         }))
     }
 
+    /// Whether closing it copies its log into it, as it does unless this says otherwise.
+    pub(crate) fn closes_with_checkpoint(&self, does: bool) -> rusqlite::Result<()> {
+        set_checkpoint(&self.connection, does)
+    }
+
     /// Creates the file, which must not exist, and opens it.
     pub(crate) fn create(path: &Path, form: &Form) -> Result<Self, StoreError> {
         let draft = beside(path, ".new");
@@ -158,7 +163,7 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
     connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
     connection.pragma_update(None, "cell_size_check", true)?;
     // As long as it is not known to be whole it is left as it is.
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    set_checkpoint(&connection, false)?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     // The log is synced at each commit.
     connection.pragma_update(None, "synchronous", "FULL")?;
@@ -168,6 +173,12 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
+/// Whether the log is copied into the file when it is closed.
+fn set_checkpoint(connection: &Connection, does: bool) -> rusqlite::Result<()> {
+    let config = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
+    connection.set_db_config(config, !does).map(drop)
+}
+
 fn check_pages(connection: &Connection, path: &Path) -> Result<(), StoreError> {
     let verdict: String = connection
         .query_row("PRAGMA quick_check(1)", (), |row| row.get(0))
@@ -175,10 +186,7 @@ fn check_pages(connection: &Connection, path: &Path) -> Result<(), StoreError> {
     if verdict != "ok" {
         return Err(damaged(path, verdict.replace('\n', " ")));
     }
-    connection
-        .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)
-        .map(drop)
-        .map_err(|error| StoreError::sqlite(path, "opening it", error))
+    set_checkpoint(connection, true).map_err(|error| StoreError::sqlite(path, "opening it", error))
 }
 
 /// Writes an empty store, whole before it gets its name.

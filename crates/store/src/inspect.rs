@@ -18,7 +18,7 @@ use crate::segments::disk::RealDisk;
 pub fn contents(path: &Path) -> Result<Vec<Restored>, StoreError> {
     match place::find(path)? {
         Found::Nothing | Found::Empty => Err(absent(path)),
-        Found::Earlier => Ok(earlier::read(path)?.0),
+        Found::Earlier => Ok(earlier::read(path, false)?.restored),
         Found::Backup => {
             let mut gathered = Gathered::default();
             archive::read(path, &mut |queue, place, item| {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crosstie_queues::QueueId;
 
 use crate::claim::Claim;
-use crate::damage::describe;
+use crate::damage::{describe, undeclared};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::gather::Gathered;
 use crate::names::Names;
@@ -97,7 +97,7 @@ impl Store {
             found = Found::Segments;
         }
         if matches!(found, Found::Earlier | Found::Backup) {
-            build::replace_file(&path, found)?;
+            store.accepted = build::replace_file(&path, found, store.config.accepts_loss)?;
             found = Found::Segments;
         }
         if found != Found::Segments {
@@ -132,6 +132,9 @@ impl Store {
             .retain(|key, _| names.queue_name(*key).is_some());
         let damage = gathered.damage(&recovered.loss.acknowledgements);
         let mut missing = describe(&recovered, &gathered.names, gathered.lost_entities.len());
+        if !missing.is_empty() {
+            missing.extend(undeclared(&recovered, &gathered.names));
+        }
         // Priorities need all messages in memory, so such a queue cannot be set apart.
         let in_memory = gathered.damaged.iter();
         let in_memory = in_memory.filter(|(key, _)| prioritized.contains(key));
@@ -152,7 +155,7 @@ impl Store {
         self.damage = damage;
         let mut repair = Repair::new();
         if self.config.accepts_loss {
-            self.accepted = missing;
+            self.accepted.extend(missing);
             recovered.accept();
             repair.extend(
                 gathered

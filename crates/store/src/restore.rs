@@ -47,7 +47,7 @@ pub fn restore(backup: &Path, store: &Path, replaces: bool) -> Result<PutBack, S
     };
     let draft = Draft(place::make_draft(store)?);
     if of == Found::Earlier {
-        let (restored, file) = earlier::read(backup)?;
+        let earlier::Read { restored, file, .. } = earlier::read(backup, false)?;
         for record in restored.iter().map(|found| &found.record) {
             use crosstie_queues::Record::{Enqueued, QueueDeclared};
             put_back.queues += u64::from(matches!(record, QueueDeclared { .. }));

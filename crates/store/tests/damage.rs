@@ -5,9 +5,10 @@ mod rig;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crosstie_queues::{QueueId, Record};
+use crosstie_queues::{Position, QueueId, Record};
 use crosstie_store::{
-    Store, StoreConfig, StoreError, StoreErrorKind, back_up, check, contents, restore, salvage,
+    Batch, Store, StoreConfig, StoreError, StoreErrorKind, back_up, check, contents, restore,
+    salvage,
 };
 
 use rig::*;
@@ -163,6 +164,50 @@ fn a_missing_segment_with_an_index_names_its_queues() {
     store.wake().expect("room");
     drop(store);
     assert_eq!(kept(&directory).len(), restored.len());
+}
+
+#[test]
+fn messages_without_their_declaration_are_named_before_they_are_given_up() {
+    // Of the second queue, and of the vhost.
+    for (bytes, expected) in [
+        (
+            &b"second"[..],
+            vec!["queue 2 of vhost 'tenant': 10 messages without"],
+        ),
+        (
+            &b"tenant"[..],
+            vec![
+                "queue 1 of vhost number 1: 5 messages without",
+                "queue 2 of vhost number 1: 10 ",
+            ],
+        ),
+    ] {
+        let directory = directory();
+        let (mut store, _) = Store::open(config(&directory)).expect("a store");
+        let mut records = vec![queue(1, "first"), queue(2, "second")];
+        records.extend((0..5).map(|place| enqueued(1, place)));
+        records.extend((0..10).map(|place| enqueued(2, place)));
+        let mut batch = Batch::default();
+        batch.push(&"tenant".into(), records, Position(1));
+        store.commit(&batch).expect("written");
+        drop(store);
+        let segment = segment(&path(&directory));
+        let mut whole = fs::read(&segment).expect("a segment");
+        let at = whole.windows(bytes.len()).position(|found| found == bytes);
+        whole[at.expect("a declaration")] ^= 1;
+        fs::write(&segment, whole).expect("written");
+        let error = refused(&directory).to_string();
+        for clause in expected {
+            assert!(error.contains(clause), "{error}");
+        }
+        assert!(error.contains("store salvage"), "{error}");
+        let to = directory.path().join("salvaged");
+        let salvaged = salvage(&path(&directory), &to).expect("the rest");
+        assert_eq!(salvaged.messages, 15);
+        let (store, _) = Store::open(accepting(&directory)).expect("the rest");
+        let accepted = store.accepted().join("; ");
+        assert!(accepted.contains("queue 2 of vhost"), "{accepted}");
+    }
 }
 
 #[test]

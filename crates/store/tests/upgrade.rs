@@ -8,6 +8,7 @@ use std::path::Path;
 use crosstie_amqp::{Properties, TableBuf};
 use crosstie_queues::{Destination, QueueId, Record};
 use crosstie_store::{Store, StoreConfig, StoreErrorKind, contents};
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, params};
 
 use rig::*;
@@ -216,4 +217,48 @@ fn a_damaged_store_of_0_1_0_is_refused_and_left_as_it_is() {
         assert_eq!(fs::read(path(&directory)).expect("a file"), bytes);
         assert!(!directory.path().join("crosstie.store.former").exists());
     }
+}
+
+#[test]
+fn damaged_messages_of_a_store_of_0_1_0_are_named_and_left_out_if_that_is_accepted() {
+    let directory = directory();
+    let mut records = earlier(&path(&directory));
+    let log = directory.path().join("crosstie.store-wal");
+    let connection = Connection::open(path(&directory)).expect("a file");
+    let mut wrong = bytes("amq.topic", "a.b", b"message 5");
+    wrong[30] ^= 1;
+    connection
+        .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
+        .expect("a log that stays");
+    let damage = "UPDATE message SET content = ?1 WHERE queue = 3 AND place IN (5, 6)";
+    connection.execute(damage, params![wrong]).expect("a row");
+    let damage = "UPDATE shared_content SET bytes = ?1";
+    connection.execute(damage, params![wrong]).expect("a row");
+    drop(connection);
+    assert!(log.is_file());
+    let before = snapshot(directory.path());
+    let named = "queue 'q' of vhost '/': 2 messages; queue 'r' of vhost '/': 2 messages";
+    for error in [
+        contents(&path(&directory)).expect_err("it is damaged"),
+        Store::open(config(&directory)).expect_err("it is damaged"),
+    ] {
+        assert!(error.to_string().contains(named), "{error}");
+        assert_eq!(snapshot(directory.path()), before, "after {error}");
+    }
+    let accepting = StoreConfig {
+        accepts_loss: true,
+        ..config(&directory)
+    };
+    let (store, restored) = Store::open(accepting).expect("an upgrade");
+    assert_eq!(store.accepted().join("; "), named);
+    let restored: Vec<_> = restored.into_iter().map(|found| found.record).collect();
+    let is_damaged = |record: &Record| match record {
+        Record::Enqueued { queue, place, .. } => queue.0 == 7 || [5, 6].contains(place),
+        _ => false,
+    };
+    records.retain(|record| !is_damaged(record));
+    assert_eq!(restored, records);
+    assert!(!log.exists());
+    let former = directory.path().join("crosstie.store.former");
+    contents(&former).expect_err("it has its log's changes");
 }
