@@ -7,3 +7,4 @@
 mod damage;
 mod disk;
 mod run;
+mod scenarios;

@@ -1,7 +1,6 @@
 //! A log under random commits, failures and crashes, beside a model of what it must have.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -9,7 +8,6 @@ use crosstie_queues::{MessageContent, StoredMessage};
 
 use super::super::clean::Cleaning;
 use super::super::contents::{Contents, Item, Snapshot};
-use super::super::disk::Disk;
 use super::super::log::{Fault, Log, LogConfig, Purpose};
 use super::super::manifest::Manifest;
 use super::super::message;
@@ -25,7 +23,7 @@ type Messages = BTreeMap<(QueueKey, i64), Vec<u8>>;
 
 pub(super) struct Run {
     pub(super) disk: SimulatedDisk,
-    log: Log,
+    pub(super) log: Log,
     pub(super) kept: Messages,
     /// Messages of commits that failed since the last one that did not, and acknowledgements of such.
     unsure: BTreeSet<(QueueKey, i64)>,
@@ -315,223 +313,4 @@ impl Run {
 
 fn open(disk: &SimulatedDisk, recovered: Recovered) -> Result<Log, Fault> {
     Log::open(Arc::new(disk.clone()), recovered, config())
-}
-
-#[test]
-fn nothing_confirmed_is_lost_and_nothing_refused_returns() {
-    for seed in 1..=30 {
-        let mut run = Run::begin(seed, 1 << 20);
-        for round in 0..12 {
-            let fails = run.random(3) == 0;
-            // The crash follows a failure soon, or late.
-            let steps = 11 + run.random(20) * run.random(2);
-            for step in 0..steps {
-                if fails && step == 10 {
-                    let (operations, kinds) = (run.random(12), run.random(3));
-                    let kind = match kinds {
-                        0 => io::ErrorKind::StorageFull,
-                        1 => io::ErrorKind::Other,
-                        _ => io::ErrorKind::ReadOnlyFilesystem,
-                    };
-                    let times = 1 + run.random(3);
-                    run.disk.fail_in(operations, kind, times);
-                }
-                run.commit();
-                if run.random(4) == 0 {
-                    run.clean();
-                }
-            }
-            if run.random(2) == 0 {
-                run.check_reads();
-            }
-            let loses_power = run.random(2) == 0;
-            eprintln!("seed {seed}, round {round}, power lost: {loses_power}");
-            run = run.crash(loses_power);
-            run.check_reads();
-        }
-    }
-}
-
-#[test]
-fn a_crash_at_any_operation_loses_nothing_confirmed() {
-    for seed in 100..=104 {
-        for operations in 0..160 {
-            let mut run = Run::begin(seed, 1 << 20);
-            for _ in 0..40 {
-                run.commit();
-            }
-            run.disk.end_in(Some(operations));
-            for _ in 0..12 {
-                run.commit();
-                run.clean();
-            }
-            let loses_power = operations % 2 == 0;
-            run = run.crash(loses_power);
-            run.commit();
-            run.check_reads();
-            // What was read after a kill lasts, too, once later segments count on it.
-            for _ in 0..6 {
-                run.commit();
-            }
-            run.log().keeper().work();
-            run.crash(true).check_reads();
-        }
-    }
-}
-
-#[test]
-fn a_segment_that_cannot_be_begun_ends_no_other() {
-    for operations in 0..6 {
-        for times in 1..4 {
-            for loses_power in [false, true] {
-                let mut run = Run::begin(operations + 1, 1 << 20);
-                run.commit();
-                run.log().keeper().work();
-                let kind = io::ErrorKind::Other;
-                run.disk.fail_in(operations, kind, times);
-                let _ = run.log().begin(SEGMENT_BYTES, Purpose::Adding);
-                for _ in 0..3 {
-                    run.commit();
-                }
-                run.crash(loses_power).check_reads();
-            }
-        }
-    }
-}
-
-#[test]
-fn acknowledgements_at_random_are_copied_to_an_end() {
-    let mut run = Run::begin(400, 64 << 20);
-    let queue = QueueKey { vhost: 1, queue: 0 };
-    let places = 6000;
-    for from in (1..=places).step_by(100) {
-        let mut draft = run.log().begin(20_000, Purpose::Adding).expect("room");
-        for place in from..from + 100 {
-            draft.store(queue, place, 0, |out| {
-                message::encode(&stored(b"small"), None, out)
-            });
-            run.kept.insert((queue, place), b"small".to_vec());
-        }
-        run.log().commit(draft, 1000).expect("room");
-    }
-    for _ in 0..2500 {
-        let place = 1 + run.random(places as u64) as i64;
-        let state = Arc::clone(run.log().state());
-        let mut draft = run.log().begin(200, Purpose::Freeing).expect("room");
-        draft.remove(&state.lock().expect("no panic"), queue, place);
-        run.log().commit(draft, 1000).expect("room");
-        run.kept.remove(&(queue, place));
-    }
-    let now = Instant::now();
-    let mut steps = 0;
-    while let Ok(chosen) = Cleaning::choose(&run.log, now, Duration::ZERO) {
-        let mut chosen = chosen;
-        while chosen
-            .as_mut()
-            .is_some_and(|cleaning| cleaning.step(&mut run.log, 1000, now))
-        {
-            steps += 1;
-        }
-        run.log.keeper().work();
-        steps += 1;
-        assert!(steps < 2000, "it goes on for ever");
-    }
-    run.check_reads();
-    run.crash(true).check_reads();
-}
-
-#[test]
-fn removals_make_room_for_indexes_on_a_full_disk() {
-    let mut run = Run::begin(500, 200 << 10);
-    let [staying, going] = [0, 1].map(|queue| QueueKey { vhost: 1, queue });
-    // No index is written meanwhile, and that of the first segment is the largest.
-    for place in 1..=2000 {
-        let queue = if place < 200 { staying } else { going };
-        let mut draft = run.log().begin(200, Purpose::Adding).expect("room");
-        draft.store(queue, place, 0, |out| {
-            message::encode(&stored(b"small"), None, out)
-        });
-        run.log().commit(draft, 1000).expect("room");
-        if queue == staying {
-            run.kept.insert((queue, place), b"small".to_vec());
-        }
-    }
-    let mut draft = run.log().begin(100, Purpose::Freeing).expect("room");
-    draft.purge(going);
-    run.log().commit(draft, 1000).expect("room");
-    let free = (200 << 10) - run.disk.used_bytes();
-    let filler = run.disk.create("filler").expect("room");
-    filler.write_zeros(free - 700, 0).expect("room");
-    run.log().keeper().work();
-    let used = run.disk.used_bytes() - (free - 700);
-    assert!(used <= 5 * SEGMENT_BYTES, "{used} bytes for {free}");
-    run.crash(false).check_reads();
-}
-
-#[test]
-fn a_full_disk_takes_removals_and_then_messages_again() {
-    for seed in 200..=210 {
-        let mut run = Run::begin(seed, 300 << 10);
-        for _ in 0..400 {
-            run.commit();
-            run.log().keeper().work();
-        }
-        assert!(run.disk.used_bytes() <= 300 << 10);
-        // Everything goes, in parts.
-        while !run.kept.is_empty() {
-            let gone: Vec<_> = run.kept.keys().take(50).copied().collect();
-            let state = Arc::clone(run.log().state());
-            let mut draft = run.log().begin(4000, Purpose::Freeing).expect("a reserve");
-            for (queue, place) in &gone {
-                draft.remove(&state.lock().expect("no panic"), *queue, *place);
-            }
-            run.log().commit(draft, 1000).expect("room for removals");
-            run.log().keeper().work();
-            gone.iter().for_each(|key| drop(run.kept.remove(key)));
-        }
-        run.log().keeper().work();
-        let used = run.disk.used_bytes();
-        assert!(used <= 5 * SEGMENT_BYTES, "{used} bytes for nothing");
-        run.log()
-            .begin(20_000, Purpose::Adding)
-            .expect("room again");
-        run.crash(false).check_reads();
-    }
-}
-
-#[test]
-fn a_tenth_that_lives_takes_little_space() {
-    let mut run = Run::begin(300, 64 << 20);
-    let queue = QueueKey { vhost: 1, queue: 0 };
-    for place in 1..=4000 {
-        let mut draft = run.log().begin(2000, Purpose::Adding).expect("room");
-        let body = vec![(place % 251) as u8; 1000];
-        draft.store(queue, place, 0, |out| {
-            message::encode(&stored(&body), None, out)
-        });
-        run.log().commit(draft, 1000).expect("room");
-        run.kept.insert((queue, place), body);
-        if place % 10 != 0 {
-            continue;
-        }
-        // Nine of ten of earlier ones.
-        let state = Arc::clone(run.log().state());
-        let mut draft = run.log().begin(2000, Purpose::Freeing).expect("room");
-        for gone in place - 9..place {
-            draft.remove(&state.lock().expect("no panic"), queue, gone);
-            run.kept.remove(&(queue, gone));
-        }
-        run.log().commit(draft, 1000).expect("room");
-        run.clean();
-        run.log().keeper().work();
-    }
-    for _ in 0..1000 {
-        run.clean();
-    }
-    run.log().keeper().work();
-    let bytes = run.disk.used_bytes();
-    let live = run.kept.len() as u64 * 1100;
-    assert!(bytes < 3 * live + 4 * SEGMENT_BYTES, "{bytes} for {live}");
-    run.check_reads();
-    run.crash(false).check_reads();
 }
