@@ -94,12 +94,15 @@ def attacked(start_router) -> Iterator[Callable[..., Stage]]:
         longpoll: dict | None = None,
         joints: tuple[dict, ...] = (),
         realm: dict | None = None,
+        threads: int | None = None,
         **more: object,
     ) -> Stage:
         configuration = broker.configuration({"limits": amqp or {}})
         configuration["workers"][0]["joints"] = list(joints)
         if realm:
             configuration["workers"][0]["realms"] = [realm]
+        if threads:
+            configuration["workers"][0].setdefault("options", {})["threads"] = threads
         configuration |= more
         _, pages = configuration["workers"][0]["transports"]
         pages["websocket"] = {"ws": {"options": websocket or {}}}
