@@ -405,6 +405,10 @@ def own(tmp_path: Path) -> Iterator[Crosstie]:
         running.stop()
 
 
+def count_of(channel, queue: str) -> int:
+    return channel.queue_declare(queue, passive=True).method.message_count
+
+
 def files(tmp_path: Path, suffix: str) -> list[Path]:
     return sorted((tmp_path / "amqp.store.streams").rglob(f"*{suffix}"))
 
@@ -419,12 +423,12 @@ def test_confirmed_messages_survive_a_kill(own, tmp_path):
         publish(channel, "log", *map(str, range(500)))
         # Dead letters arrive, too.
         publish(channel, "dying", "letter", delivery_mode=2)
-        assert channel.queue_declare("log", passive=True).method.message_count == 501
+        await_true("it is there", lambda: count_of(channel, "log") == 501)
         # Nobody is told that a letter is stored; what is confirmed after it stands behind it.
         publish(channel, "log", "after it")
     own.restart(kill=True)
     with channel_of(own) as channel:
-        assert channel.queue_declare("log", passive=True).method.message_count == 502
+        assert count_of(channel, "log") == 502
         expected = [*map(str, range(500)), "letter", "after it"]
         assert bodies(read(channel, "log", 502, "first")) == expected
         publish(channel, "log", "later")

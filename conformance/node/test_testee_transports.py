@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import socket
 import struct
 import subprocess
@@ -625,9 +626,8 @@ def test_compressed_messages_come_back(testee, offer, opcode):
         takeover = "server_no_context_takeover" not in agreed
         assert takeover == ("server_no_context_takeover" not in offered)
         forgets = "client_no_context_takeover" in agreed
-        client_bits = 9 if "client_max_window_bits=9" in agreed else 15
         # An inflater with a narrow window refuses what was deflated with a wider one.
-        server_bits = 9 if "server_max_window_bits=9" in agreed else 15
+        client_bits, server_bits = (bits(agreed, which) for which in ("client", "server"))
         deflater = inflater = None
         for size in [0, 16, 64, 256, 1_024, 4_096, 8_192, 16_384, 32_768, 65_536, 131_072]:
             for number in range(3):
@@ -648,6 +648,12 @@ def test_compressed_messages_come_back(testee, offer, opcode):
                 assert peer.compressed or size < 256, "what is long is compressed"
         peer.send_frame(CLOSE, close(1000))
         peer.expect_close(1000)
+
+
+def bits(agreed: str, which: str) -> int:
+    """Return the agreed size of a window."""
+    found = re.search(rf"{which}_max_window_bits=(\d+)", agreed)
+    return int(found[1]) if found else 15
 
 
 def halves(opcode: int, octets: bytes) -> list[Frame]:

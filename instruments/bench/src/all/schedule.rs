@@ -247,7 +247,7 @@ mod tests {
         let with_peers = of(Length::Short, &peers);
         assert!((1_300..=1_700).contains(&with_peers), "{with_peers}");
         assert!(
-            (150..=430).contains(&total(Length::Short)),
+            (150..=490).contains(&total(Length::Short)),
             "{}",
             total(Length::Short)
         );
