@@ -89,6 +89,8 @@ class Cluster:
         procedure = f"com.race{self._races}"
         with sessions(self.nodes) as racers:
             for each in racers:
+                # A claim waits while servers elect a leader.
+                each.peer.socket.settimeout(PATIENCE_S)
                 each.tell_register(procedure)
             answers = [each.peer.hear_any() for each in racers]
             kinds = sorted(answer[0] for answer in answers)
