@@ -29,7 +29,7 @@ pub struct AllOptions {
     /// About 8 minutes, longer with peers: checks that everything works, and gives approximate figures [default].
     #[arg(long, conflicts_with = "full")]
     short: bool,
-    /// About 55 minutes, longer with peers: figures that are worth publishing.
+    /// About an hour, longer with peers: figures that are worth publishing.
     #[arg(long)]
     full: bool,
     /// Directory of the results files and report.html; existing files of these names are overwritten.

@@ -252,7 +252,7 @@ mod tests {
             total(Length::Short)
         );
         assert!(
-            (1_700..=3_500).contains(&total(Length::Full)),
+            (1_700..=3_700).contains(&total(Length::Full)),
             "{}",
             total(Length::Full)
         );
