@@ -12,7 +12,12 @@ from rig.ports import free_ports
 from rig.router import Router, binary
 from rig.waiting import await_true
 
-from ledger.stage import await_owner, node_config, role, told
+from ledger.stage import (
+    await_owner,
+    moved,
+    node_config,
+    role,
+)
 
 # An election of NATS takes 4 to 9 s, and two may follow each other.
 ELECTION_S = 60.0
@@ -95,7 +100,7 @@ def restart(machines: list[Machine], machine: Machine) -> None:
         # The others may still be reading the log.
         for node in (node for node in nodes if node is not machine.node):
             await_true("it stands by", lambda node=node: role(node) == "standby", ELECTION_S)
-        told(machine.node, "amqp", "move", "/")
+        moved(machine.node)
     machine.node.stop()
     machine.node = Router(machine.node.directory, "--cbdir", ".")
     await_true("it stands by", lambda: role(machine.node) == "standby", ELECTION_S)

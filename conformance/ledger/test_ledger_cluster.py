@@ -18,11 +18,11 @@ from ledger.stage import (
     await_owner,
     check,
     declare,
+    moved,
     node_config,
     role,
     survives_its_owner,
     take_all,
-    told,
 )
 
 
@@ -92,7 +92,7 @@ def test_a_dead_server_delays_neither_a_move_nor_a_takeover(tmp_path: Path, requ
     for node in standing_by:
         await_true("it stands by", lambda node=node: role(node) == "standby", ELECTION_S)
     target = f"node_{standing_by[0].directory.name}"
-    assert "Moved vhost" in told(owner, "amqp", "move", "/", "--to", target)
+    moved(owner, "--to", target)
     publisher.await_more(20, ELECTION_S)
     await_owner(nodes, ELECTION_S).kill()
     rest = [node for node in nodes if node.process.poll() is None]

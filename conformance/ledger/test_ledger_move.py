@@ -26,6 +26,7 @@ from ledger.stage import (
     crosstie,
     declare,
     leader,
+    moved,
     node_config,
     role,
     take_all,
@@ -40,26 +41,6 @@ def await_standing_by(*nodes: Router) -> None:
     """Wait until the owner has heard of the others."""
     for node in nodes:
         await_true("it stands by", lambda node=node: role(node) == "standby")
-
-
-def moved(owner: Router, *words: str) -> dict:
-    """Move the vhost, once the owner has heard that the other one stands by.
-
-    On a busy machine the target may need more than two seconds: then the owner serves it again.
-    """
-    said: list[dict] = []
-
-    def is_moved() -> bool:
-        done = crosstie(owner, "amqp", "move", "/", *words, "--json")
-        refusals = ("standing by", "does not stand by", "has taken it back")
-        if any(refusal in done.stderr for refusal in refusals):
-            return False
-        assert done.returncode == 0, done.stderr
-        said.append(json.loads(done.stdout))
-        return True
-
-    await_true("it is moved", is_moved)
-    return said[0]
 
 
 def test_a_vhost_is_moved_under_load(nats, start):

@@ -24,6 +24,7 @@ from ledger.stage import (
     connect,
     declare,
     files,
+    moved,
     node_config,
     role,
     take_all,
@@ -66,7 +67,7 @@ def test_a_log_that_is_missing_is_written_from_the_copy(nats, start):
     said = "node node_a/worker1 owns it: its log is whole, and in use"
     assert said in recover(second, "--accept-loss", "--yes", code=1)
     assert "this node owns it" in recover(first, "--empty", "--yes", code=1)
-    told(first, "amqp", "move", "/")
+    moved(first)
     # It has a copy once it owns the vhost.
     await_true("the other node owns it", lambda: role(second) == "owner")
     second.stop()
@@ -131,7 +132,7 @@ def test_a_log_that_is_shorter_is_taken_as_it_is(nats, start):
     assert await_owner([first]) is first
     away = start(servers, "node_b")
     await_taken(away)
-    told(first, "amqp", "move", "/")
+    moved(first)
     assert await_owner([first, away]) is away
     check(take_all([away]), [publisher])
 
