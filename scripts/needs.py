@@ -390,6 +390,13 @@ def namespaces() -> None:
 
 
 @functools.cache
+def systemd() -> None:
+    """The judge of units; if unavailable, their tests report that by name."""
+    if not shutil.which("systemd-analyze"):
+        packages("systemd")
+
+
+@functools.cache
 def browser() -> str | None:
     """A browser that needs no display, and a font to show text with."""
     return None if shutil.which("chromium") else packages("chromium", "fonts-dejavu-core")

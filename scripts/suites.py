@@ -215,7 +215,7 @@ def of_wamp() -> list[Suite]:
             *[needs.nginx, needs.haproxy, needs.curl],
             *[needs.bunny, needs.browser],
         ),
-        black_box("command-line", "each command as a user would type it", ["cli"]),
+        black_box("command-line", "each command as a user would type it", ["cli"], needs.systemd),
         black_box(
             "book",
             "every example of the book and of README.md",
