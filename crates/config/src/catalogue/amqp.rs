@@ -59,7 +59,7 @@ tables! {
     /// A user with the hash of the password. A user without one logs in by certificate only.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct AmqpUser = static USER("workers[router].amqp.users[]", "an AMQP user") {
-        name: String = text(Rule::ShortText).required(), "Name of the user.";
+        name: String = text(Rule::ShortText).required().environment(), "Name of the user.";
         "password" = text(Rule::NotEmpty).otherwise("none; the user logs in by certificate").environment(),
             "Password of the user. Only a hash of it is kept in memory.";
         "password_hash" = text(Rule::NotEmpty).otherwise("made from the password").environment(),
@@ -84,7 +84,7 @@ tables! {
     /// A vhost with its permissions.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct AmqpVhost = static VHOST("workers[router].amqp.vhosts[]", "an AMQP vhost") {
-        name: String = text(Rule::ShortText).required(), "Name of the vhost.";
+        name: String = text(Rule::ShortText).required().environment(), "Name of the vhost.";
         "permissions" = list(&object(&PERMISSION)).optional(),
             "Users that may open the vhost, with their permissions in it.";
         "replicated" = object(&REPLICATED).otherwise("the vhost exists on this worker only, in its store").own(),
@@ -99,7 +99,7 @@ tables! {
     pub struct AmqpPermission = static PERMISSION(
         "workers[router].amqp.vhosts[].permissions[]", "an AMQP permission"
     ) {
-        user: String = text(Rule::ShortText).required(), "Name of the user.";
+        user: String = text(Rule::ShortText).required().environment(), "Name of the user.";
         configure: String = text(Rule::Any).or_text(""),
             "Regular expression for names of exchanges and queues that the user may declare and delete. An empty \
              expression allows none.";

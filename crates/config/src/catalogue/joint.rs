@@ -21,8 +21,8 @@ tables! {
     const REALM = "realm": text(Rule::RealmName).required(), "Realm of the joint.";
     const ROLE = "role": text(Rule::NotEmpty).required(),
         "Role of the joint in the realm; its permissions apply to the joint.";
-    const VHOST = "vhost": text(Rule::ShortText).or_text("/"), "Vhost of the joint.";
-    const USER = "user": text(Rule::ShortText).required(), "AMQP user whose permissions apply to the joint.";
+    const VHOST = "vhost": text(Rule::ShortText).or_text("/").environment(), "Vhost of the joint.";
+    const USER = "user": text(Rule::ShortText).required().environment(), "AMQP user whose permissions apply to the joint.";
     const BODY_BYTES_MAX = "body_bytes_max": integer(1_024, 64 << 20).or(1 << 20),
         "Maximum size of a message body, in bytes. A longer call fails; a longer AMQP message is rejected \
          without requeueing.";
