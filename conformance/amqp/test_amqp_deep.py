@@ -52,6 +52,38 @@ def test_a_queue_larger_than_memory_is_drained_in_order(start_broker, kind: str,
         assert channel.queue_declare("deep", passive=True).method.message_count == 0
 
 
+@pytest.mark.parametrize("kill", [False, True], ids=["running", "killed"])
+def test_a_queue_with_priorities_is_larger_than_memory(start_broker, kill: bool) -> None:
+    broker = start_broker(amqp={"limits": LIMITS})
+    priorities = 5
+    count = COUNT // 2
+    with connect(broker) as connection:
+        channel = connection.channel()
+        arguments = {"x-max-priority": priorities - 1}
+        channel.queue_declare("deep", durable=True, arguments=arguments)
+        for number in range(count):
+            priority = number // 500 % priorities
+            properties = pika.BasicProperties(delivery_mode=2, priority=priority)
+            channel.basic_publish("", "deep", b"%08d" % number + BODY, properties)
+        # A commit contains all that precede it.
+        channel.queue_declare("after", durable=True)
+        channel.confirm_delivery()
+        channel.basic_publish("", "after", b"", pika.BasicProperties(delivery_mode=2))
+        assert channel.queue_declare("deep", passive=True).method.message_count == count
+        assert broker.router.metric("amqp_memory_bytes") < LIMITS["memory_bytes_max"]
+    if kill:
+        broker.restart(kill=True)
+        assert broker.router.metric("amqp_memory_bytes") < LIMITS["memory_bytes_max"]
+    with connect(broker) as connection:
+        channel = connection.channel()
+        taken = [number for number, _ in take(channel, "deep", count)]
+        expected = sorted(range(count), key=lambda number: (-(number // 500 % priorities), number))
+        assert taken == expected
+        for queue in ("deep", "after"):
+            channel.queue_delete(queue)
+        assert broker.router.metric("amqp_memory_bytes") == 0
+
+
 def test_a_queue_larger_than_memory_survives_a_kill(start_broker) -> None:
     broker = start_broker(amqp={"limits": LIMITS})
     with connect(broker) as connection:

@@ -19,7 +19,7 @@ pub struct VhostConfig {
     pub has_streams: bool,
 }
 
-/// When the messages of a queue leave memory for the disk. Queues with priorities keep theirs in memory.
+/// When the messages of a queue leave memory for the disk. A queue with priorities has a head in memory for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Paging {
     /// Bytes of the vhost's messages in memory from which on long queues become deep.

@@ -80,7 +80,7 @@ pub enum Record {
         from: i64,
         to: i64,
     },
-    /// A queue's messages, which the store keeps and does not hand over. Only a store that restores makes this record.
+    /// Messages of a queue, which the store keeps and does not hand over. Only a store that restores makes this record.
     Kept(Kept),
     /// The vhost has ended in good order. Messages of that queue have been delivered before if their place is before
     /// `fresh_from`, or if they have a record [`Self::Delivered`]. Without this record any may have been. The record is
@@ -100,7 +100,8 @@ impl Record {
     }
 }
 
-/// The messages of a queue that stay on the disk after a restart.
+/// The messages of a queue that stay on the disk after a restart: all of them, or in a queue with priorities those of one
+/// level.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Kept {
     pub queue: QueueId,

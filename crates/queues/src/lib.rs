@@ -50,7 +50,7 @@ pub use keys::{ChannelKey, ConnectionKey, QueueKey};
 pub use lasting::find_lasting;
 pub use message::MessageContent;
 pub use outbox::{Outbox, Refused};
-pub use queues::{Page, Paged, Want};
+pub use queues::{LEVELED, Page, Paged, Want, level_end};
 pub use status::{
     BindingStatus, ChannelStatus, ConsumerStatus, Counts, ExchangeStatus, Part, QueueStatus,
     RefusedLetters,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::{Kept, MessageContent, Page, Paged, QueueId, Record, StoredMessage, Want};
+use crate::{Kept, MessageContent, Page, Paged, QueueId, Record, StoredMessage, Want, level_end};
 
 #[derive(Default)]
 pub(crate) struct Disk {
@@ -70,21 +70,30 @@ impl Disk {
         self.messages.is_empty()
     }
 
-    /// Forgets all but the messages of that queue, as a restart does. Returns what is left, and the first four bytes of
-    /// their bodies as numbers.
-    pub(crate) fn keep(&mut self, queue: QueueId) -> (Kept, Vec<u32>) {
+    /// Forgets all but the messages of that queue, as a restart does. Returns what is left of each priority, and the first
+    /// four bytes of their bodies as numbers.
+    pub(crate) fn keep(&mut self, queue: QueueId) -> (Vec<Kept>, Vec<u32>) {
         self.messages.retain(|(of, _), _| *of == queue);
-        let bodies = || self.messages.values().map(|message| message.content.body());
-        let places = || self.messages.keys().map(|(_, place)| *place);
-        let kept = Kept {
-            queue,
-            from: places().next().unwrap_or(0),
-            to: places().next_back().unwrap_or(0),
-            messages: self.messages.len(),
-            body_bytes: bodies().map(|body| body.len() as u64).sum(),
-        };
-        let numbers = bodies().filter_map(|body| body.first_chunk().copied());
-        (kept, numbers.map(u32::from_be_bytes).collect())
+        let mut kept: Vec<Kept> = Vec::new();
+        let mut numbers = Vec::new();
+        for ((_, place), message) in &self.messages {
+            let body = message.content.body();
+            numbers.extend(body.first_chunk().copied().map(u32::from_be_bytes));
+            let end = kept.last().map_or(i64::MIN, |last| level_end(last.from));
+            if *place > end {
+                kept.push(Kept {
+                    queue,
+                    from: *place,
+                    ..Kept::default()
+                });
+            }
+            if let Some(last) = kept.last_mut() {
+                last.to = *place;
+                last.messages += 1;
+                last.body_bytes += body.len() as u64;
+            }
+        }
+        (kept, numbers)
     }
 }
 

@@ -95,7 +95,7 @@ impl Job {
             _held: Held::Segments {
                 _pin: log.keeper().pin(),
             },
-            snapshot: Snapshot::take(&lock(log.state()), |_| true),
+            snapshot: Snapshot::all(&lock(log.state())),
             store: log.store(),
             end_sequence: log.next_sequence(),
             time_ms: store.now_ms(),
@@ -115,7 +115,7 @@ impl Job {
         Ok(Self {
             disk: Arc::new(RealDisk::new(path)),
             source: path.to_owned(),
-            snapshot: Snapshot::take(&recovered.state, |_| true),
+            snapshot: Snapshot::all(&recovered.state),
             store: recovered.manifest.store,
             end_sequence: recovered.next_sequence,
             time_ms: recovered.confirmed.time_ms,

@@ -22,8 +22,8 @@ pub(crate) struct Gathered {
     pub(crate) damaged: BTreeMap<QueueKey, Vec<i64>>,
     /// Places of declarations that are not.
     pub(crate) lost_entities: Vec<i64>,
-    /// Queues of which only the extent is handed over.
-    pub(crate) kept: BTreeMap<QueueKey, Kept>,
+    /// Queues of which only the extent is handed over, and the messages before it.
+    pub(crate) kept: BTreeMap<QueueKey, Vec<Kept>>,
 }
 
 impl Gathered {
@@ -48,13 +48,13 @@ impl Gathered {
         }
     }
 
-    /// The queues with priorities, whose messages are needed in memory.
+    /// The queues with priorities.
     pub(crate) fn prioritized(&self) -> HashSet<QueueKey> {
         let declared = self.declared.iter();
         let prioritized = declared.filter_map(|(vhost, record, _)| match record {
             Record::QueueDeclared { id, arguments, .. } => {
-                arguments.as_table().find("x-max-priority")?;
-                Some(QueueKey {
+                let max = arguments.as_table().find("x-max-priority")?;
+                max.as_i64().is_some_and(|max| max > 0).then_some(QueueKey {
                     vhost: *vhost,
                     queue: id.0,
                 })
@@ -109,8 +109,8 @@ impl Gathered {
         }
         let messages: BTreeMap<_, _> = messages.into_iter().collect();
         for (key, mut of_queue) in messages {
-            if kept.contains_key(&key) {
-                continue;
+            if let Some(from) = kept.get(&key).and_then(|kept| kept.first()) {
+                of_queue.retain(|(place, _)| *place < from.from);
             }
             if !of_queue.is_sorted_by_key(|(place, _)| *place) {
                 of_queue.sort_by_key(|(place, _)| *place);
@@ -126,7 +126,9 @@ impl Gathered {
             }
         }
         for (key, kept) in kept {
-            push(key.vhost, Record::Kept(kept));
+            for kept in kept {
+                push(key.vhost, Record::Kept(kept));
+            }
         }
         for (vhost, record, _) in rested {
             push(vhost, record);

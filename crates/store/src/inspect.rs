@@ -32,7 +32,7 @@ pub fn contents(path: &Path) -> Result<Vec<Restored>, StoreError> {
             let _lock = Lock::take(path)?;
             let recovered = recover_at(path)?;
             let disk = RealDisk::new(path);
-            for part in Snapshot::take(&recovered.state, |_| true).parts {
+            for part in Snapshot::all(&recovered.state).parts {
                 if recovered.loss.segments.contains(&part.number) {
                     continue;
                 }

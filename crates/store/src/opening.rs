@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, Hasher};
 use std::path::Path;
 use std::sync::Arc;
 
-use crosstie_queues::QueueId;
+use crosstie_queues::{LEVELED, QueueId};
 
 use crate::claim::Claim;
 use crate::damage::{describe, undeclared};
@@ -46,8 +46,8 @@ impl Store {
     }
 
     /// The same, but of queues with more messages than `loaded_max` it reads only the extent
-    /// ([`crosstie_queues::Record::Kept`]), unless they have priorities: their vhost requests them page by page. The
-    /// same holds for queues with damaged messages.
+    /// ([`crosstie_queues::Record::Kept`]), one for each priority: their vhost requests them page by page. The same holds
+    /// for queues with damaged messages. Messages with priorities that an earlier version wrote are read.
     pub fn open_deep(
         config: StoreConfig,
         loaded_max: usize,
@@ -58,14 +58,19 @@ impl Store {
         };
         let mut gathered = Gathered::default();
         let path = &store.config.path;
-        opened.gather(path, &mut gathered, |key| key.vhost == 0)?;
+        let all = i64::MAX;
+        opened.gather(path, &mut gathered, |key| (key.vhost == 0).then_some(all))?;
         let prioritized = gathered.prioritized();
         let state = &opened.recovered.state;
         let is_deep = |key: &QueueKey| {
             let count = state.queues.get(key).map_or(0, |queue| queue.count);
-            count > loaded_max && !prioritized.contains(key)
+            count > loaded_max
         };
-        opened.gather(path, &mut gathered, |key| key.vhost != 0 && !is_deep(key))?;
+        opened.gather(path, &mut gathered, |key| match is_deep(key) {
+            _ if key.vhost == 0 => None,
+            false => Some(all),
+            true => prioritized.contains(key).then_some(LEVELED - 1),
+        })?;
         let deep: Vec<_> = state
             .queues
             .keys()
@@ -135,9 +140,10 @@ impl Store {
         if !missing.is_empty() {
             missing.extend(undeclared(&recovered, &gathered.names));
         }
-        // Priorities need all messages in memory, so such a queue cannot be set apart.
-        let in_memory = gathered.damaged.iter();
-        let in_memory = in_memory.filter(|(key, _)| prioritized.contains(key));
+        // Messages with priorities that an earlier version wrote are needed in memory, so that they cannot be set apart.
+        let in_memory = gathered.damaged.iter().filter(|(key, places)| {
+            prioritized.contains(key) && places.iter().any(|place| *place < LEVELED)
+        });
         missing.extend(in_memory.map(|(key, places)| {
             let messages = places.len() as u64;
             Damaged::new(&gathered.names, *key, messages, 0).to_string()
@@ -166,10 +172,15 @@ impl Store {
             repair.push((ENTITIES, gathered.lost_entities.clone()));
         }
         for key in deep {
-            let queue = recovered.state.queues.get(&key);
-            if let Some(kept) = queue.and_then(|queue| queue.kept(QueueId(key.queue))) {
-                gathered.kept.insert(key, kept);
-            }
+            let Some(queue) = recovered.state.queues.get(&key) else {
+                continue;
+            };
+            let id = QueueId(key.queue);
+            let kept = match prioritized.contains(&key) {
+                true => queue.kept_by_level(id),
+                false => queue.kept(id).into_iter().collect(),
+            };
+            gathered.kept.insert(key, kept);
         }
         let (restored, names) = gathered.into_restored();
         self.names = names;
@@ -324,12 +335,12 @@ impl Store {
 }
 
 impl Opened {
-    /// Reads the items of some queues.
+    /// Reads the items of some queues up to a place of each.
     fn gather(
         &self,
         path: &Path,
         gathered: &mut Gathered,
-        wants: impl Fn(&QueueKey) -> bool,
+        last: impl Fn(&QueueKey) -> Option<i64>,
     ) -> Result<(), StoreError> {
         let disk = RealDisk::new(path);
         let Recovered {
@@ -338,7 +349,7 @@ impl Opened {
             loss,
             ..
         } = &self.recovered;
-        for part in &Snapshot::take(state, wants).parts {
+        for part in &Snapshot::take(state, last).parts {
             // The loss describes its messages.
             if loss.segments.contains(&part.number) {
                 continue;

@@ -58,7 +58,7 @@ pub fn salvage(path: &Path, to: &Path) -> Result<Salvaged, StoreError> {
             } = check_segments(&disk, path)?;
             let end = (recovered.next_sequence, recovered.confirmed.time_ms);
             let mut new = New::begin(to, end, transient)?;
-            for part in Snapshot::take(&recovered.state, |_| true).parts {
+            for part in Snapshot::all(&recovered.state).parts {
                 if recovered.loss.segments.contains(&part.number) {
                     continue;
                 }

@@ -4,8 +4,10 @@ mod rig;
 
 use std::sync::mpsc;
 
-use crosstie_amqp::{Method, Properties};
-use crosstie_queues::{Fault, Outbox, Page, Record, Refused, Time, Vhost, VhostConfig, Want};
+use crosstie_amqp::{Method, Properties, TableBuf, Value};
+use crosstie_queues::{
+    Fault, LEVELED, Outbox, Page, QueueId, Record, Refused, Time, Vhost, VhostConfig, Want,
+};
 use crosstie_store::{Committer, Store};
 use rig::{commit, config, directory, enqueued, queue};
 
@@ -117,6 +119,53 @@ fn messages_that_are_missing_are_counted() {
         vhost.queues().next().map(|queue| queue.messages_ready),
         Some(47)
     );
+}
+
+#[test]
+fn a_queue_with_priorities_is_paged_by_each_of_them() {
+    let directory = directory();
+    let place = |level: i64, age: i64| (level + 1) * LEVELED + age;
+    let ages = [(0, 10..30), (2, 30..60), (0, 60..70), (255, 70..71)];
+    let places = ages
+        .into_iter()
+        .flat_map(|(level, ages)| ages.map(move |age| place(level, age)));
+    {
+        let (mut store, _) = Store::open(config(&directory)).expect("a store");
+        let mut records = vec![Record::QueueDeclared {
+            id: QueueId(1),
+            name: "deep".into(),
+            auto_delete: false,
+            arguments: TableBuf::new().with("x-max-priority", Value::I32(255)),
+        }];
+        // These have the places of an earlier version.
+        records.extend((0..5).map(|place| enqueued(1, place)));
+        records.extend(places.map(|place| enqueued(1, place)));
+        commit(&mut store, records).expect("is written");
+    }
+    let (_, restored) = Store::open_deep(config(&directory), 10).expect("a store");
+    let mut vhost = Vhost::new(VhostConfig::named("/"), 1);
+    let mut handed_over = Vec::new();
+    let mut kept = Vec::new();
+    for found in restored {
+        match &found.record {
+            Record::Enqueued { place, .. } => handed_over.push(*place),
+            Record::Kept(found) => kept.push((found.from, found.to, found.messages)),
+            _ => {}
+        }
+        vhost.restore(Time(0), found.record);
+    }
+    assert_eq!(handed_over, [0, 1, 2, 3, 4]);
+    let expected = [
+        (place(0, 10), place(0, 69), 30),
+        (place(2, 30), place(2, 59), 30),
+        (place(255, 70), place(255, 70), 1),
+    ];
+    assert_eq!(kept, expected);
+    vhost.restored(Time(0), &mut Nobody);
+    let found = vhost.queues().next().map(|queue| queue.messages_ready);
+    assert_eq!(found, Some(66));
+    let want = vhost.take_want().expect("a page is due");
+    assert_eq!((want.from, want.to), (place(255, 70), place(255, 70)));
 }
 
 #[test]

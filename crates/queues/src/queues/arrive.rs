@@ -74,12 +74,13 @@ impl Queue {
             (Some(queue), Some(message)) => Some(queue.min(message)),
             (queue, message) => queue.or(message),
         };
+        let level = self.level(incoming.properties);
         let entry = Entry {
             content: incoming.content(),
-            place: self.take_place(),
+            place: self.take_place(level),
             expires_at: ttl_ms.map(|ttl_ms| Time(now.0.saturating_add(ttl_ms))),
             deliveries: 0,
-            level: self.level(incoming.properties),
+            level,
             is_redelivered: false,
             is_stored: id.is_some(),
             is_spilled: false,

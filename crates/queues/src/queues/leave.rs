@@ -186,7 +186,7 @@ impl Queue {
     /// Moves a message that is being returned behind all others. The store has it at either or both places at any time.
     fn move_to_end(&mut self, entry: &mut Entry, ledger: &mut Ledger) {
         let before = entry.place;
-        entry.place = self.take_place();
+        entry.place = self.take_place(entry.level);
         if let Some(queue) = self.id.filter(|_| entry.is_stored) {
             ledger.record(entry.record(queue));
             ledger.record(Record::Dequeued {

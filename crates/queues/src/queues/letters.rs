@@ -267,7 +267,7 @@ impl Queue {
     ) -> Entry {
         let entry = Entry {
             content,
-            place: self.take_place(),
+            place: self.take_place(0),
             expires_at: due,
             deliveries: 0,
             level: 0,

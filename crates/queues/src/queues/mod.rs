@@ -23,6 +23,7 @@ mod incoming;
 mod lane;
 mod leave;
 mod letters;
+mod level;
 mod messages;
 mod paging;
 mod queue;
@@ -37,6 +38,7 @@ pub(crate) use self::delayed::Due;
 pub(crate) use self::entry::Entry;
 pub(crate) use self::incoming::{Enqueued, Handling, Incoming};
 pub(crate) use self::messages::Messages;
+pub use self::messages::{LEVELED, level_end};
 pub use self::paging::{Page, Paged, Want};
 pub(crate) use self::queue::Queue;
 pub(crate) use self::role::{Letter, is_hidden_name};
@@ -44,7 +46,6 @@ pub(crate) use self::role::{Letter, is_hidden_name};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use self::delayed::Delays;
-use self::depths::Depths;
 use self::role::Role;
 use crate::keys::OfQueue;
 use crate::ledger::Ledger;
@@ -168,12 +169,15 @@ impl Queues {
         let is_all = queue.unacknowledged == 0 && is_settled;
         let message_count = messages.len();
         let ids = [queue.id, queue.spill_id];
-        let sunk = messages.depths_mut().and_then(Depths::forget);
+        let sunk = messages.forget_sunk();
         for queue in ids.into_iter().flatten().filter(|_| message_count > 0) {
-            match (is_all, sunk) {
-                (true, _) => ledger.record(Record::Purged { queue }),
-                (false, Some((from, to))) => ledger.record(Record::Cleared { queue, from, to }),
-                (false, None) => {}
+            if is_all {
+                ledger.record(Record::Purged { queue });
+                continue;
+            }
+            for (from, to) in &sunk {
+                let (from, to) = (*from, *to);
+                ledger.record(Record::Cleared { queue, from, to });
             }
         }
         self.leave(messages, if is_all { [None; 2] } else { ids });
@@ -182,8 +186,7 @@ impl Queues {
 
     /// Those on the disk alone cost no memory: the store has been told of all of them at once.
     fn leave(&mut self, mut messages: Messages, ids: [Option<QueueId>; 2]) {
-        messages.depths_mut().map(Depths::forget);
-        messages.surface();
+        messages.forget_sunk();
         if !messages.is_empty() {
             self.remains.push_back(Remains { messages, ids });
         }

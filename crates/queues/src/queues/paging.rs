@@ -1,6 +1,7 @@
 //! The way of a deep queue's messages to the disk and back.
 
 use super::depths::Depths;
+use super::messages::{age, level_of};
 use super::{Entry, Queue, Queues, Reason};
 use crate::confirms::Confirms;
 use crate::ledger::Ledger;
@@ -51,10 +52,14 @@ impl Queues {
         let Some(queue) = self.queues.find_mut(key) else {
             return;
         };
+        if std::mem::take(&mut queue.is_overtaking) && !queue.is_waiting() {
+            self.postpone(key);
+            return self.enlist(key);
+        }
         if !queue.is_deep() {
             let is_long =
                 queue.messages.len() > paging.messages || queue.body_bytes > paging.body_bytes;
-            if !is_many || !is_long || queue.settings.priority_max > 0 {
+            if !is_many || !is_long {
                 return;
             }
             queue.messages.deepen();
@@ -78,7 +83,7 @@ impl Queues {
     pub(super) fn enlist(&mut self, key: QueueKey) {
         if let Some(queue) = self.queues.find_mut(key)
             && !queue.is_sinking
-            && let Some(position) = queue.messages.depths().and_then(Depths::awaited)
+            && let Some(position) = queue.messages.depths().filter_map(Depths::awaited).max()
         {
             queue.is_sinking = true;
             self.sinking.push_back((position, key));
@@ -101,15 +106,16 @@ impl Queues {
         let Some(queue) = self.queues.find_mut(key).filter(|queue| queue.is_deep()) else {
             return;
         };
-        while let Some(depths) = queue.messages.depths_mut() {
-            if ledger.steps.is_over() {
-                return self.postpone(key);
+        let mut is_over = false;
+        for depths in queue.messages.depths_mut() {
+            while !is_over && let Some(entry) = depths.sink(ledger.committed) {
+                ledger.steps.spend(1);
+                ledger.release(&entry);
+                is_over = ledger.steps.is_over();
             }
-            let Some(entry) = depths.sink(ledger.committed) else {
-                break;
-            };
-            ledger.steps.spend(1);
-            ledger.release(&entry);
+        }
+        if is_over {
+            return self.postpone(key);
         }
         self.enlist(key);
     }
@@ -125,7 +131,7 @@ impl Queues {
             let Some((from, to)) = queue.messages.wanted() else {
                 continue;
             };
-            queue.messages.depths_mut().map(Depths::begin_reading);
+            queue.messages.depths_of(from).map(Depths::begin_reading);
             return Some(Want {
                 queue: key,
                 stored: queue.id,
@@ -165,7 +171,7 @@ impl Queues {
         if queue.clearances != want.clearances {
             return None;
         }
-        let depths = queue.messages.depths_mut()?;
+        let depths = queue.messages.depths_of(want.from)?;
         if !depths.is_reading(want.from) {
             return None;
         }
@@ -189,8 +195,7 @@ impl Queues {
                 false => Some(entry),
             }
         });
-        queue.messages.add_page(entries);
-        queue.messages.surface();
+        queue.messages.add_page(want.from, entries);
         for entry in over {
             if let Some(queue) = self.queues.find_mut(want.queue) {
                 queue.body_bytes -= entry.content.body().len() as u64;
@@ -200,7 +205,7 @@ impl Queues {
         Some(end.missing)
     }
 
-    /// Restores the messages of a queue that stay on the disk.
+    /// Restores the messages of a queue, or of one of its priorities, that stay on the disk.
     pub(super) fn restore_kept(&mut self, kept: &Kept) {
         let Some(queue) = self.restoring.get(&kept.queue) else {
             return;
@@ -210,9 +215,9 @@ impl Queues {
         };
         let places = (kept.from, kept.to);
         let depths = Depths::kept(places, kept.messages, kept.body_bytes);
-        queue.messages.restore_depths(depths);
+        queue.messages.restore_depths(kept.from, depths);
         queue.body_bytes += kept.body_bytes;
-        queue.next_place = queue.next_place.max(kept.to.saturating_add(1));
+        queue.next_place = queue.next_place.max(age(kept.to).saturating_add(1));
     }
 }
 
@@ -220,7 +225,7 @@ impl Queue {
     /// Whether a part of its messages is on the disk alone, or may soon be.
     #[inline]
     pub(crate) fn is_deep(&self) -> bool {
-        self.messages.depths().is_some()
+        self.messages.is_deep()
     }
 
     /// Whether a page is due that was not requested yet.
@@ -268,8 +273,8 @@ impl Paged {
             place: self.place,
             expires_at,
             deliveries,
-            level: 0,
-            is_redelivered: deliveries > 0 || self.place < redelivered_before,
+            level: level_of(self.place),
+            is_redelivered: deliveries > 0 || age(self.place) < redelivered_before,
             is_stored: !self.is_spilled,
             is_spilled: self.is_spilled,
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crosstie_amqp::{Properties, Table, TableBuf};
 
 use super::entry::Entry;
-use super::messages::Messages;
+use super::messages::{Messages, placed};
 use super::role::{Kept, Role};
 use crate::ledger::Ledger;
 use crate::topology::{Overflow, QueueArguments, QueueFlags, QueueKind};
@@ -28,7 +28,7 @@ pub(crate) struct Queue {
     pub(crate) messages: Messages,
     /// Bytes of the ready messages' bodies, also of those on the disk: bounded by `x-max-length-bytes`.
     pub(crate) body_bytes: u64,
-    /// Messages on the disk with an earlier place may have been delivered before a restart.
+    /// Messages on the disk that arrived earlier may have been delivered before a restart.
     pub(super) redelivered_before: i64,
     /// Number of times that all messages were taken out: a page that was requested before is of no use.
     pub(super) clearances: u32,
@@ -36,6 +36,9 @@ pub(crate) struct Queue {
     pub(super) is_wanting: bool,
     /// Whether its tail waits for a commit.
     pub(super) is_sinking: bool,
+    /// Whether a message arrived while the next one was on the disk: with a higher priority it is the next one.
+    pub(super) is_overtaking: bool,
+    /// In the order of arrivals, whatever their levels.
     pub(super) next_place: i64,
     /// Number of messages held by channels.
     pub(crate) unacknowledged: usize,
@@ -80,6 +83,7 @@ impl Queue {
             clearances: 0,
             is_wanting: false,
             is_sinking: false,
+            is_overtaking: false,
             next_place: 0,
             unacknowledged: 0,
             returning: 0,
@@ -99,11 +103,14 @@ impl Queue {
         matches!(self.settings.kind, QueueKind::Stream)
     }
 
-    /// Takes the next place behind all others.
-    pub(super) fn take_place(&mut self) -> i64 {
-        let place = self.next_place;
-        self.next_place = place.saturating_add(1);
-        place
+    /// Takes the next place behind all others of a level.
+    pub(super) fn take_place(&mut self, level: u8) -> i64 {
+        let age = self.next_place;
+        self.next_place = age.saturating_add(1);
+        match self.settings.priority_max {
+            0 => age,
+            _ => placed(age, level),
+        }
     }
 
     /// The id under which the store has that message, if it has it.
@@ -119,6 +126,7 @@ impl Queue {
     pub(crate) fn push(&mut self, mut entry: Entry, ledger: &mut Ledger) {
         self.body_bytes += entry.content.body().len() as u64;
         if self.is_deep() {
+            self.is_overtaking |= self.is_waiting();
             self.spill(&mut entry, ledger);
         }
         self.messages.push(entry, ledger.journal.position);

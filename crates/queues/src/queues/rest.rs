@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::messages::age;
 use super::{Queue, Queues};
 use crate::{QueueKey, Record};
 
@@ -24,7 +25,7 @@ impl Queue {
         };
         let fresh = self.messages.lanes().filter_map(|lane| lane.first_fresh());
         let fresh = fresh
-            .map(|entry| entry.place)
+            .map(|entry| age(entry.place))
             .chain(self.first_fresh_below());
         let fresh_from = fresh.min().unwrap_or(self.next_place);
         // With priorities a message may be delivered before one that has waited longer. A quorum queue has counted each
@@ -35,27 +36,31 @@ impl Queue {
             let places = delivered
                 .map(|entry| entry.place)
                 .chain(held.iter().copied());
-            records.extend(places.filter(|place| *place > fresh_from).map(|place| {
-                Record::Delivered {
-                    queue,
-                    place,
-                    deliveries: 1,
-                }
-            }));
+            records.extend(
+                places
+                    .filter(|place| age(*place) > fresh_from)
+                    .map(|place| Record::Delivered {
+                        queue,
+                        place,
+                        deliveries: 1,
+                    }),
+            );
         }
         records.push(Record::Rested { queue, fresh_from });
     }
 
-    /// The place of the first message behind the head that was never delivered.
+    /// The age of the first message behind the heads that was never delivered.
     fn first_fresh_below(&self) -> Option<i64> {
-        let depths = self.messages.depths()?;
-        let on_disk = depths
-            .places()
-            .map(|(from, to)| (from.max(self.redelivered_before), to));
-        let on_disk = on_disk
-            .filter(|(from, to)| from <= to)
-            .map(|(from, _)| from);
-        let mut tail = depths.tail().iter().filter(|entry| !entry.is_redelivered);
-        on_disk.or_else(|| Some(tail.next()?.place))
+        let firsts = self.messages.depths().filter_map(|depths| {
+            let on_disk = depths
+                .places()
+                .map(|(from, to)| (age(from).max(self.redelivered_before), age(to)));
+            let on_disk = on_disk
+                .filter(|(from, to)| from <= to)
+                .map(|(from, _)| from);
+            let mut tail = depths.tail().iter().filter(|entry| !entry.is_redelivered);
+            on_disk.or_else(|| Some(age(tail.next()?.place)))
+        });
+        firsts.min()
     }
 }

@@ -1,5 +1,6 @@
 //! The return of queues and their messages from the store.
 
+use super::messages::age;
 use super::{Entry, Queue, Queues, Reason};
 use crate::confirms::Confirms;
 use crate::ledger::Ledger;
@@ -78,8 +79,10 @@ impl Queues {
         let Some(queue) = self.restoring(queue) else {
             return;
         };
+        let level = queue.level(message.content.properties());
+        queue.next_place = queue.next_place.max(age(place).saturating_add(1));
         let entry = Entry {
-            level: queue.level(message.content.properties()),
+            level,
             content: message.content,
             place,
             expires_at: message.expires_at,
@@ -91,11 +94,7 @@ impl Queues {
             is_spilled: false,
         };
         ledger.account(&entry);
-        match queue.next_place <= place {
-            true => queue.push(entry, ledger),
-            false => queue.insert(entry, ledger),
-        }
-        queue.next_place = queue.next_place.max(place.saturating_add(1));
+        queue.insert(entry, ledger);
     }
 
     /// Ends the restore. Returns the queues in the order of their keys, so that everything random follows from the seed
@@ -130,7 +129,7 @@ impl Queues {
         let mut over = Vec::new();
         if fresh_from.is_some() || limit.is_some() {
             for entry in queue.messages.iter_mut() {
-                let is_fresh = fresh_from.is_some_and(|from| from <= entry.place);
+                let is_fresh = fresh_from.is_some_and(|from| from <= age(entry.place));
                 entry.is_redelivered = !is_fresh || entry.deliveries > 0;
                 if limit.is_some_and(|limit| u64::from(entry.deliveries) > limit) {
                     over.push(entry.place);

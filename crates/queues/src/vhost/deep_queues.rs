@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crosstie_amqp::method::*;
-use crosstie_amqp::{BasicProperties, Method, Properties};
+use crosstie_amqp::{BasicProperties, Method, Properties, TableBuf, Value};
 use crosstie_auth::Permissions;
 
 use super::Vhost;
@@ -18,6 +18,8 @@ use crate::{
 struct Sent {
     /// Delivery tag, number of the message, and whether it is marked as redelivered.
     deliveries: Vec<(u64, u32, bool)>,
+    /// All numbers, in the order of the first delivery.
+    first: Vec<u32>,
     purged: Option<u32>,
 }
 
@@ -40,6 +42,9 @@ impl Outbox<()> for Sent {
             let number = u32::from_be_bytes(body[..4].try_into().expect("a number"));
             self.deliveries
                 .push((deliver.delivery_tag, number, deliver.redelivered));
+            if !self.first.contains(&number) {
+                self.first.push(number);
+            }
         }
         Ok(())
     }
@@ -70,12 +75,33 @@ struct Deep {
     random: Random,
     /// The numbers of acknowledged messages.
     acknowledged: Vec<u32>,
+    /// 0: without priorities.
+    priority_max: u8,
 }
 
 const NOW: Time = Time(1_000);
+const PRIORITY_MAX: u8 = 4;
+
+fn arguments(priority_max: u8) -> TableBuf {
+    match priority_max {
+        0 => TableBuf::new(),
+        max => TableBuf::new().with("x-max-priority", Value::I32(max.into())),
+    }
+}
+
+/// The priority of the message with that number, in queues that have priorities.
+fn priority_of(number: u32) -> u8 {
+    (number * 7 % 5) as u8
+}
 
 impl Deep {
-    fn new(seed: u64, disk: Disk, kept: Option<Kept>) -> Self {
+    /// Without messages.
+    fn new(seed: u64, priority_max: u8) -> Self {
+        Self::with(seed, priority_max, Disk::default(), Vec::new())
+    }
+
+    /// After a restart if there are messages of the queue.
+    fn with(seed: u64, priority_max: u8, disk: Disk, kept: Vec<Kept>) -> Self {
         let mut config = VhostConfig::named("/");
         config.paging = Paging {
             memory_bytes: 0,
@@ -84,17 +110,19 @@ impl Deep {
         };
         let mut vhost = Vhost::new(config, seed);
         let mut sent = Sent::default();
-        if let Some(kept) = kept {
+        if !kept.is_empty() {
             vhost.restore(
                 NOW,
                 Record::QueueDeclared {
-                    id: kept.queue,
+                    id: QueueId(1),
                     name: "q".into(),
                     auto_delete: false,
-                    arguments: Default::default(),
+                    arguments: arguments(priority_max),
                 },
             );
-            vhost.restore(NOW, Record::Kept(kept));
+            for kept in kept {
+                vhost.restore(NOW, Record::Kept(kept));
+            }
             vhost.restored(NOW, &mut sent);
         }
         let client = Client {
@@ -112,6 +140,7 @@ impl Deep {
             disk,
             random: Random::new(seed),
             acknowledged: Vec::new(),
+            priority_max,
         }
     }
 
@@ -128,6 +157,7 @@ impl Deep {
         self.handle(QueueDeclare {
             queue: "q",
             durable: true,
+            arguments: arguments(self.priority_max).as_table(),
             ..QueueDeclare::default()
         });
     }
@@ -135,6 +165,7 @@ impl Deep {
     fn publish(&mut self, number: u32) {
         let named = BasicProperties {
             delivery_mode: Some(1 + (self.random.next() % 2) as u8),
+            priority: (self.priority_max > 0).then(|| priority_of(number)),
             ..BasicProperties::default()
         };
         let mut bytes = Vec::new();
@@ -233,7 +264,7 @@ impl Deep {
 #[test]
 fn a_deep_queue_delivers_each_message_once_and_little_is_in_memory() {
     for seed in 0..20 {
-        let mut deep = Deep::new(seed, Disk::default(), None);
+        let mut deep = Deep::new(seed, 0);
         deep.declare();
         (0..400).for_each(|number| deep.publish(number));
         for _ in 0..40 {
@@ -262,7 +293,7 @@ fn a_deep_queue_delivers_each_message_once_and_little_is_in_memory() {
 #[test]
 fn a_purge_leaves_the_messages_that_are_held() {
     for seed in 0..20 {
-        let mut deep = Deep::new(seed, Disk::default(), None);
+        let mut deep = Deep::new(seed, 0);
         deep.declare();
         (0..200).for_each(|number| deep.publish(number));
         deep.handle(BasicQos {
@@ -299,12 +330,12 @@ fn a_purge_leaves_the_messages_that_are_held() {
 #[test]
 fn a_restart_reads_no_message_before_it_is_wanted() {
     for seed in 0..20 {
-        let mut deep = Deep::new(seed, Disk::default(), None);
+        let mut deep = Deep::new(seed, 0);
         deep.declare();
         (0..300).for_each(|number| deep.publish(number));
         let (kept, numbers) = deep.disk.keep(QueueId(1));
-        assert_eq!(kept.messages, numbers.len());
-        let mut again = Deep::new(seed, std::mem::take(&mut deep.disk), Some(kept));
+        assert_eq!(kept[0].messages, numbers.len());
+        let mut again = Deep::with(seed, 0, std::mem::take(&mut deep.disk), kept);
         assert_eq!(again.vhost.memory_bytes(), 0);
         let status = again.vhost.queues().next().expect("a queue");
         assert_eq!(status.messages_ready, numbers.len());
@@ -319,7 +350,7 @@ fn a_restart_reads_no_message_before_it_is_wanted() {
 #[test]
 fn a_consumer_that_catches_up_and_falls_back_gets_each_message_once() {
     for seed in 0..20 {
-        let mut deep = Deep::new(seed, Disk::default(), None);
+        let mut deep = Deep::new(seed, 0);
         deep.declare();
         let mut published = 0;
         for round in 0..12 {
@@ -344,5 +375,98 @@ fn a_consumer_that_catches_up_and_falls_back_gets_each_message_once() {
         }
         assert_eq!(deep.vhost.memory_bytes(), 0);
         assert!(deep.disk.is_empty(), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_deep_queue_with_priorities_delivers_the_highest_first_and_each_message_once() {
+    for seed in 0..20 {
+        let mut deep = Deep::new(seed, PRIORITY_MAX);
+        deep.declare();
+        (0..400).for_each(|number| deep.publish(number));
+        for _ in 0..100 {
+            deep.go_on();
+        }
+        let status = deep.vhost.queues().next().expect("a queue");
+        assert_eq!((status.messages_ready, status.message_bytes), (400, 1_600));
+        assert!(deep.vhost.memory_bytes() < 40 * 250, "seed {seed}");
+        check_drain(&mut deep, (0..400).collect());
+    }
+}
+
+#[test]
+fn a_message_with_a_higher_priority_overtakes_those_on_the_disk() {
+    for seed in 0..20 {
+        let mut deep = Deep::new(seed, PRIORITY_MAX);
+        deep.declare();
+        // All of one priority; one message of the highest arrives among each ten that are consumed.
+        let low = |number: &u32| priority_of(*number) == 0;
+        (0..1_000)
+            .filter(low)
+            .for_each(|number| deep.publish(number));
+        let high = (1_000..2_000).filter(|number| priority_of(*number) == PRIORITY_MAX);
+        for number in high.take(15) {
+            deep.publish(number);
+            deep.consume(10);
+            deep.handle(BasicCancel {
+                consumer_tag: "c",
+                no_wait: false,
+            });
+            assert!(deep.sent.first.contains(&number), "seed {seed}: {number}");
+        }
+        deep.consume(200 + 15 - deep.acknowledged.len());
+        let firsts = deep.sent.first.iter().copied().filter(low);
+        assert!(firsts.eq((0..1_000).filter(low)), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_restart_leaves_messages_with_priorities_on_the_disk() {
+    for seed in 0..20 {
+        let mut deep = Deep::new(seed, PRIORITY_MAX);
+        deep.declare();
+        (0..400).for_each(|number| deep.publish(number));
+        let (kept, mut numbers) = deep.disk.keep(QueueId(1));
+        assert_eq!(kept.len(), 1 + usize::from(PRIORITY_MAX));
+        let disk = std::mem::take(&mut deep.disk);
+        let mut again = Deep::with(seed, PRIORITY_MAX, disk, kept);
+        assert_eq!(again.vhost.memory_bytes(), 0, "seed {seed}");
+        assert_eq!(again.ready(), numbers.len());
+        (400..440).for_each(|number| again.publish(number));
+        numbers.extend(400..440);
+        check_drain(&mut again, numbers);
+    }
+}
+
+#[test]
+fn a_purge_of_priorities_leaves_nothing_on_the_disk() {
+    for seed in 0..20 {
+        let mut deep = Deep::new(seed, PRIORITY_MAX);
+        deep.declare();
+        (0..200).for_each(|number| deep.publish(number));
+        deep.handle(BasicGet {
+            queue: "q",
+            no_ack: false,
+        });
+        deep.handle(QueuePurge {
+            queue: "q",
+            no_wait: false,
+        });
+        (200..230).for_each(|number| deep.publish(number));
+        assert_eq!(deep.ready(), 30, "seed {seed}");
+        check_drain(&mut deep, (200..230).collect());
+    }
+}
+
+/// Takes out all messages, of which these are left: each level in its order, the highest first.
+fn check_drain(deep: &mut Deep, mut numbers: Vec<u32>) {
+    deep.consume(numbers.len());
+    numbers.sort_by_key(|number| (std::cmp::Reverse(priority_of(*number)), *number));
+    assert_eq!(deep.sent.first, numbers);
+    numbers.sort_unstable();
+    deep.acknowledged.sort_unstable();
+    assert_eq!(deep.acknowledged, numbers);
+    for _ in 0..100 {
+        deep.go_on();
     }
 }

@@ -164,7 +164,10 @@ impl<H> Vhost<H> {
         let is_its_level = |e: &Entry| e.level == queue.level(e.content.properties());
         assert!(messages.iter().all(is_its_level));
         let bodies = messages.iter().map(|e| e.content.body().len() as u64);
-        let on_disk = messages.depths().map_or(0, |depths| depths.body_bytes());
+        let on_disk = messages
+            .depths()
+            .map(|depths| depths.body_bytes())
+            .sum::<u64>();
         assert_eq!(queue.body_bytes, bodies.sum::<u64>() + on_disk);
         if let Some(expires_at) = messages.front().and_then(|e| e.expires_at)
             && !queue.role.is_hidden()

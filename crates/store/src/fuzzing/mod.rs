@@ -164,7 +164,7 @@ pub fn store(input: &[u8]) {
     let recovered = recover(&disk).expect("a disk in memory");
     let mut gathered = Gathered::default();
     let (mut whole, mut lost) = (0, 0);
-    for part in Snapshot::take(&recovered.state, |_| true).parts {
+    for part in Snapshot::all(&recovered.state).parts {
         part.visit(
             &disk,
             recovered.manifest.store,

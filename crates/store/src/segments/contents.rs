@@ -42,21 +42,26 @@ pub(crate) struct Part {
 pub(crate) type Visit<'v> = dyn FnMut(QueueKey, i64, Item) -> io::Result<()> + 'v;
 
 impl Snapshot {
-    /// Of the queues that are wanted.
-    pub(crate) fn take(state: &State, wants: impl Fn(&QueueKey) -> bool) -> Self {
+    /// Of all queues.
+    pub(crate) fn all(state: &State) -> Self {
+        Self::take(state, |_| Some(i64::MAX))
+    }
+
+    /// Of the queues that have a last place, up to that.
+    pub(crate) fn take(state: &State, last: impl Fn(&QueueKey) -> Option<i64>) -> Self {
         let mut parts = Vec::new();
         for (number, segment) in &state.segments {
             if segment.live == 0 {
                 continue;
             }
             let mut queues = Vec::new();
-            for queue in segment.queues.iter().filter(|queue| wants(queue)) {
+            for queue in &segment.queues {
+                let Some(last) = last(queue) else {
+                    continue;
+                };
                 let run = state.queues.get(queue).and_then(|of| of.runs.get(number));
-                if let Some(run) = run
-                    && !run.left.live.is_empty()
-                {
-                    queues.push((*queue, run.left.clone()));
-                }
+                let left = run.and_then(|run| run.left.until(last));
+                queues.extend(left.map(|left| (*queue, left)));
             }
             if queues.is_empty() {
                 continue;

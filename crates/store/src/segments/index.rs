@@ -96,6 +96,16 @@ impl Index {
 }
 
 impl Left {
+    /// Those up to a place, if there are any.
+    pub(crate) fn until(&self, last: i64) -> Option<Self> {
+        self.live.first().filter(|first| *first <= last)?;
+        let mut left = self.clone();
+        if let Some(next) = last.checked_add(1) {
+            left.live.clear(next, i64::MAX);
+        }
+        Some(left)
+    }
+
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         self.live.encode(out);
         put_number(out, self.deliveries.len() as u64);

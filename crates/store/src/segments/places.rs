@@ -78,10 +78,6 @@ impl PlaceSet {
         self.count
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.count == 0
-    }
-
     /// The first place at or after `from`.
     pub(crate) fn first_from(&self, from: i64) -> Option<i64> {
         self.iter_from(from).next()

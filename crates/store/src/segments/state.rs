@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Instant;
 
-use crosstie_queues::{Kept, QueueId};
+use crosstie_queues::{Kept, LEVELED, QueueId, level_end};
 
 use super::index::{Index, Left, RunSummary, Summary};
 use super::places::PlaceSet;
@@ -102,8 +102,12 @@ impl Run {
 
     /// Bytes of the bodies that are left: exact if none is gone, or if all have the same length.
     fn body_bytes(&self) -> u64 {
-        let left = self.left.live.len() as u128;
-        (u128::from(self.bytes.body) * left / u128::from(self.stored.max(1))) as u64
+        self.body_bytes_of(self.left.live.len())
+    }
+
+    /// Approximate bytes of so many bodies.
+    fn body_bytes_of(&self, messages: usize) -> u64 {
+        (u128::from(self.bytes.body) * messages as u128 / u128::from(self.stored.max(1))) as u64
     }
 }
 
@@ -431,6 +435,38 @@ impl Queue {
             messages: self.count,
             body_bytes: self.runs.values().map(Run::body_bytes).sum(),
         })
+    }
+
+    /// The messages of each priority that are not gone. Those that an earlier version wrote have none in their places.
+    pub(crate) fn kept_by_level(&self, queue: QueueId) -> Vec<Kept> {
+        let mut found = Vec::new();
+        let mut next = LEVELED;
+        let first_from = |from| {
+            let runs = self.runs.values();
+            runs.filter_map(move |run| run.left.live.first_from(from))
+                .min()
+        };
+        while let Some(from) = first_from(next) {
+            let mut kept = Kept {
+                queue,
+                from,
+                ..Kept::default()
+            };
+            let end = level_end(from);
+            for run in self.runs.values() {
+                let places = run.left.live.iter_from(from);
+                let mut messages = 0;
+                for place in places.take_while(|place| *place <= end) {
+                    messages += 1;
+                    kept.to = kept.to.max(place);
+                }
+                kept.messages += messages;
+                kept.body_bytes += run.body_bytes_of(messages);
+            }
+            found.push(kept);
+            next = end + 1;
+        }
+        found
     }
 }
 

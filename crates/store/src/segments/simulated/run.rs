@@ -55,7 +55,7 @@ pub(super) fn all(
     recovered: &Recovered,
 ) -> BTreeMap<(QueueKey, i64), Option<Vec<u8>>> {
     let mut found = BTreeMap::new();
-    for part in Snapshot::take(&recovered.state, |_| true).parts {
+    for part in Snapshot::all(&recovered.state).parts {
         let mut add = |queue, place, item| {
             let Item::Message(message) = item else {
                 return Ok(());
