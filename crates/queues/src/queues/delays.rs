@@ -8,6 +8,7 @@
 //! records it in the next bucket before it leaves the last one.
 
 use std::cmp::Reverse;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::delayed::{Due, Near, near_bytes};
@@ -158,16 +159,53 @@ impl Queues {
             queue.unacknowledged -= 1;
         }
         self.leave_bucket(due.bucket, &due.entry, ledger);
+        self.end_message(due.bucket, ledger);
+    }
+
+    /// A message has left a bucket, and waits in no other one.
+    pub(super) fn end_message(&mut self, key: QueueKey, ledger: &mut Ledger) {
+        let Some(Bucket { exchange, .. }) = self.bucket(key) else {
+            return;
+        };
         self.delays.messages -= 1;
-        if let Some(line) = self.delays.exchanges.get_mut(&due.exchange) {
+        if let Some(exchange) = exchange
+            && let Some(line) = self.delays.exchanges.get_mut(&exchange)
+        {
             line.messages -= 1;
         }
-        let queue = self.queues.find(due.bucket);
+        let queue = self.queues.find(key);
         match queue.is_some_and(|queue| queue.messages.is_empty()) {
-            true => self.end_bucket(due.bucket, ledger),
+            true => self.end_bucket(key, ledger),
             // There was no room for the rest.
-            false if !self.is_near_full() => self.postpone(due.bucket),
+            false if !self.is_near_full() => self.postpone(key),
             false => {}
+        }
+    }
+
+    /// Takes those of these messages that are near and refused out, as [`Self::withdraw`] does for others.
+    pub(crate) fn withdraw_near(
+        &mut self,
+        places: impl Iterator<Item = (QueueKey, i64)>,
+        ledger: &mut Ledger,
+        is_refused: impl Fn(&MessageContent) -> bool,
+    ) {
+        if self.delays.near.is_empty() {
+            return;
+        }
+        let places: HashSet<_> = places.collect();
+        let near = std::mem::take(&mut self.delays.near).into_vec();
+        let (refused, left): (Vec<_>, Vec<_>) = near.into_iter().partition(|Reverse(near)| {
+            places.contains(&(near.bucket, near.place)) && is_refused(&near.entry.content)
+        });
+        self.delays.near = left.into();
+        for Reverse(near) in refused {
+            self.delays.near_bytes -= near_bytes(&near.entry);
+            ledger.counts.dropped += 1;
+            if let Some(queue) = self.queues.find_mut(near.bucket) {
+                queue.unacknowledged -= 1;
+            }
+            self.leave_bucket(near.bucket, &near.entry, ledger);
+            self.end_message(near.bucket, ledger);
         }
     }
 

@@ -101,6 +101,7 @@ impl Queues {
             ledger.record(Record::Dequeued { queue, place });
         }
         ledger.release(&entry);
+        self.end_message(key, ledger);
     }
 
     /// Handles the death of a message that has left a queue or a channel: it is published to the dead-letter exchange,

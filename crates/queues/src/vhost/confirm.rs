@@ -45,13 +45,15 @@ impl<H> Vhost<H> {
         self.begin();
         let keys = self.queues.ids();
         let confirms = &self.confirms;
-        for (queue, place) in places {
-            if let Some(key) = keys.get(queue) {
-                let is_refused = |content: &MessageContent| confirms.is_waiting(content);
-                self.queues
-                    .withdraw(*key, *place, &mut self.ledger, is_refused);
-            }
+        let is_refused = |content: &MessageContent| confirms.is_waiting(content);
+        let places = places
+            .iter()
+            .filter_map(|(queue, place)| Some((*keys.get(queue)?, *place)));
+        let ledger = &mut self.ledger;
+        for (key, place) in places.clone() {
+            self.queues.withdraw(key, place, ledger, is_refused);
         }
+        self.queues.withdraw_near(places, ledger, is_refused);
     }
 
     /// The store failed: publications that wait for anything up to there are refused. A channel whose commit waits is

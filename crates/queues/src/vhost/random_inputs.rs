@@ -15,6 +15,9 @@ use crate::{
     Time, VhostConfig, Want,
 };
 
+/// The name of an exchange that delays messages.
+const LATER: &str = "later";
+
 struct Sink {
     full: Vec<u32>,
     /// The charge of each connection.
@@ -78,12 +81,14 @@ struct Driver {
 fn random_inputs_keep_the_invariants() {
     let mut happened = Counts::default();
     let mut pages = 0;
+    let mut delayed = 0;
     for seed in 0..40 {
         let mut driver = Driver::new(seed);
         for _ in 0..1_500 {
             driver.step();
             driver.vhost.flush_confirms(&mut driver.sink);
             driver.vhost.check_invariants();
+            delayed += driver.vhost.counts().messages_delayed;
             driver.write();
             if driver.chance() {
                 driver.work();
@@ -108,6 +113,7 @@ fn random_inputs_keep_the_invariants() {
         assert!(driver.vhost.confirms.is_empty());
         let counts = driver.vhost.counts();
         assert_eq!(counts.messages_unacknowledged, 0);
+        assert_eq!(counts.messages_delayed, 0, "seed {seed}");
         pages += driver.pages;
         happened.delivered += counts.delivered;
         happened.redelivered += counts.redelivered;
@@ -119,6 +125,7 @@ fn random_inputs_keep_the_invariants() {
         happened.dead_lettered += counts.dead_lettered;
     }
     assert!(pages > 200, "{pages}");
+    assert!(delayed > 10_000, "{delayed}");
     assert!(happened.delivered > 1_000, "{happened:?}");
     assert!(happened.redelivered > 200, "{happened:?}");
     assert!(happened.confirmed > 200, "{happened:?}");
@@ -269,6 +276,7 @@ impl Driver {
                 self.vhost.handle_timeout(self.now, &mut self.sink);
             }
             6..=15 => self.publish(connection, channel),
+            16 => self.change_later(connection, channel),
             _ => self.method(connection, channel),
         }
     }
@@ -307,20 +315,28 @@ impl Driver {
 
     fn publish(&mut self, connection: ConnectionKey, channel: ChannelKey) {
         let expirations = [None, None, None, Some("0"), Some("20"), Some("100")];
+        let is_delayed = self.vhost.topology.exchange(LATER).is_some() && self.below(4) == 0;
+        let delays_ms = [-1, 1, 30, 400, 5_000, 200_000];
+        let delay_ms = delays_ms[self.below(6) as usize];
+        let delayed = TableBuf::new().with("x-delay", Value::I32(delay_ms));
         let named = BasicProperties {
             delivery_mode: self.chance().then_some(2),
             expiration: expirations[self.below(6) as usize],
             priority: self
                 .chance()
                 .then(|| [0, 1, 2, 3, 9, 255][self.below(6) as usize]),
+            headers: is_delayed.then(|| delayed.as_table()),
             ..BasicProperties::default()
         };
         let mut bytes = Vec::new();
         named.write(&mut bytes);
         let properties = Properties::from_bytes(&bytes).expect("was written so");
-        let exchanges = ["", "", "amq.fanout", "amq.direct"];
+        let mut exchange = ["", "", "amq.fanout", "amq.direct"][self.below(4) as usize];
+        if is_delayed {
+            exchange = LATER;
+        }
         let publish = BasicPublish {
-            exchange: exchanges[self.below(4) as usize],
+            exchange,
             routing_key: self.name(),
             mandatory: self.chance(),
             immediate: false,
@@ -339,6 +355,37 @@ impl Driver {
 
     fn name(&mut self) -> &'static str {
         ["a", "b", "c", "d", "e"][self.below(5) as usize]
+    }
+
+    /// Declares the exchange that delays messages, binds a queue to it, or rarely deletes it.
+    fn change_later(&mut self, connection: ConnectionKey, channel: ChannelKey) {
+        let arguments = TableBuf::new().with("x-delayed-type", Value::LongString(b"fanout"));
+        let method: Method<'_> = match self.below(12) {
+            0 => ExchangeDelete {
+                exchange: LATER,
+                ..ExchangeDelete::default()
+            }
+            .into(),
+            1..=4 => QueueBind {
+                queue: self.name(),
+                exchange: LATER,
+                ..QueueBind::default()
+            }
+            .into(),
+            _ if self.vhost.topology.exchange(LATER).is_some() => return,
+            _ => ExchangeDeclare {
+                exchange: LATER,
+                kind: "x-delayed-message",
+                durable: self.chance(),
+                arguments: arguments.as_table(),
+                ..ExchangeDeclare::default()
+            }
+            .into(),
+        };
+        let done = self
+            .vhost
+            .handle(self.now, channel, &method, &mut self.sink);
+        self.ended(connection, channel, done);
     }
 
     fn method(&mut self, connection: ConnectionKey, channel: ChannelKey) {
