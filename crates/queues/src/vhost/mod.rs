@@ -34,6 +34,8 @@ mod paging;
 mod publish;
 #[cfg(test)]
 mod random_inputs;
+#[cfg(test)]
+mod random_methods;
 mod replies;
 mod rest;
 mod restore;

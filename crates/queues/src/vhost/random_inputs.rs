@@ -8,6 +8,7 @@ use crosstie_amqp::{BasicProperties, Method, Properties, Table, TableBuf, Value}
 use crosstie_auth::Permissions;
 
 use super::Vhost;
+use super::random_methods::{arguments, end_of_delivery, name};
 use crate::paper_disk::Disk;
 use crate::random::Random;
 use crate::{
@@ -354,7 +355,7 @@ impl Driver {
     }
 
     fn name(&mut self) -> &'static str {
-        ["a", "b", "c", "d", "e"][self.below(5) as usize]
+        name(&mut |bound| self.below(bound))
     }
 
     /// Declares the exchange that delays messages, binds a queue to it, or rarely deletes it.
@@ -395,7 +396,7 @@ impl Driver {
         let requeue = self.chance();
         let no_ack = self.chance();
         let delivery_tag = self.oldest(channel) + self.below(3);
-        let arguments = self.arguments();
+        let arguments = arguments(&mut self.random);
         let arguments: Table<'_> = arguments.as_table();
         let mut of_consumer = TableBuf::new();
         if self.below(3) == 0 {
@@ -458,50 +459,6 @@ impl Driver {
         self.ended(connection, channel, done);
     }
 
-    fn arguments(&mut self) -> TableBuf {
-        let mut table = TableBuf::new();
-        let kind: &[u8] = match self.below(4) {
-            0 => b"quorum",
-            _ => b"classic",
-        };
-        table = table.with("x-queue-type", Value::LongString(kind));
-        if self.chance() {
-            table = table.with("x-max-length", Value::I32(self.below(5) as i32));
-        }
-        if self.below(3) == 0 {
-            table = table.with("x-message-ttl", Value::I32(self.below(60) as i32));
-        }
-        if kind == b"classic" && self.chance() {
-            let max = [1, 3, 255][self.below(3) as usize];
-            table = table.with("x-max-priority", Value::I32(max));
-        }
-        if self.below(3) == 0 {
-            table = table.with("x-overflow", Value::LongString(b"reject-publish"));
-        }
-        if self.chance() {
-            let key = self.name().as_bytes();
-            table = table
-                .with("x-dead-letter-exchange", Value::LongString(b""))
-                .with("x-dead-letter-routing-key", Value::LongString(key));
-        }
-        if self.below(4) == 0 {
-            table = table.with("x-single-active-consumer", Value::Bool(true));
-        }
-        if self.below(4) == 0 {
-            table = table.with("x-expires", Value::I32(1 + self.below(100) as i32));
-        }
-        if kind == b"quorum" && self.chance() {
-            table = table.with(
-                "x-dead-letter-strategy",
-                Value::LongString(b"at-least-once"),
-            );
-        }
-        if kind == b"quorum" {
-            table = table.with("x-delivery-limit", Value::I32(self.below(3) as i32));
-        }
-        table
-    }
-
     /// A tag that can be acknowledged, if there is one.
     fn oldest(&self, channel: ChannelKey) -> u64 {
         let channel = self.vhost.channels.find(channel);
@@ -518,32 +475,5 @@ impl Driver {
             self.vhost.close_channel(self.now, channel, &mut self.sink);
             self.channels.retain(|(_, key)| *key != channel);
         }
-    }
-}
-
-/// Methods about deliveries, confirms and transactions.
-fn end_of_delivery(
-    drawn: u64,
-    delivery_tag: u64,
-    multiple: bool,
-    requeue: bool,
-) -> Method<'static> {
-    match drawn {
-        15..=18 => BasicAck {
-            delivery_tag,
-            multiple,
-        }
-        .into(),
-        19..=20 => BasicNack {
-            delivery_tag,
-            multiple,
-            requeue,
-        }
-        .into(),
-        21 => BasicRecover { requeue: true }.into(),
-        23 => ConfirmSelect { no_wait: false }.into(),
-        24..=25 => TxSelect {}.into(),
-        26..=28 => TxCommit {}.into(),
-        _ => TxRollback {}.into(),
     }
 }
