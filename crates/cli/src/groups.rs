@@ -38,6 +38,7 @@ const GROUPS: [Group; 4] = [
     (
         "A running node",
         &[
+            ("reload", "Apply a changed configuration"),
             ("queues", "List, purge or delete AMQP queues"),
             ("exchanges", "List or delete AMQP exchanges"),
             ("bindings", "List AMQP bindings"),

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use crosstie_auth::wamp::Methods;
 use crosstie_config::{
-    self as config, Amqp, Definitions, Failure, Files, NamedFiles, Problem, Severity, Skipped,
-    Source, Span,
+    self as config, Amqp, Definitions, Failure, Files, Loaded, NamedFiles, Problem, Severity,
+    Skipped, Source, Span,
 };
 use crosstie_node::{NatsCredentials, check_tls, try_import};
 use rustix::thread::{CpuSet, sched_getaffinity};
@@ -32,6 +32,16 @@ pub(crate) fn judge(
             return Ok(Err((vec![problem], None)));
         }
     };
+    judge_loaded(loaded, directory, allow_wider, tell)
+}
+
+/// The same for a configuration that was loaded.
+pub(crate) fn judge_loaded(
+    loaded: Loaded,
+    directory: &Path,
+    allow_wider: bool,
+    tell: &mut dyn FnMut(&str) -> anyhow::Result<()>,
+) -> anyhow::Result<Judgement> {
     let mut problems = loaded.warnings;
     for named in &loaded.files {
         problems.extend(judge_files(named, directory, allow_wider, tell)?);

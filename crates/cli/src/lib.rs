@@ -32,6 +32,7 @@ mod publish;
 mod queues;
 mod register;
 mod release;
+mod reload;
 mod replicated_log;
 mod service;
 mod start;
@@ -68,6 +69,7 @@ enum Command {
     Convert(convert::Arguments),
     /// Stop the node of a node directory.
     Stop(stop::Arguments),
+    Reload(reload::Arguments),
     /// Show whether the node of a node directory runs.
     Status(status::Arguments),
     Queues(queues::QueuesArguments),
@@ -129,6 +131,7 @@ pub fn main() -> ExitCode {
         Command::Init(arguments) => init::run(arguments),
         Command::Convert(arguments) => convert::run(arguments),
         Command::Stop(arguments) => stop::run(arguments),
+        Command::Reload(arguments) => reload::run(arguments),
         Command::Status(arguments) => status::run(arguments),
         Command::Queues(arguments) => queues::queues(arguments),
         Command::Exchanges(arguments) => queues::exchanges(arguments),

@@ -3,23 +3,24 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use crosstie_config::{
     self as config, Allowed, Config, EMBEDDED_AMQP, EMBEDDED_TCP, Endpoint, Files, Loaded,
-    NamedFiles, Problem, TransportKind, Worker,
+    NamedFiles, Problem, TransportKind, Tree, Worker,
 };
 use crosstie_node::directory::{NodeDirectory, NodeKey, Occupied, RunDirectory, TakeError};
 use crosstie_node::process::raise_descriptor_limit;
-use crosstie_node::{Node, Options, Outcome, ServiceManager, handed};
+use crosstie_node::{Node, Options, Outcome, ReloadSource, Reloader, ServiceManager, handed};
 use tokio::net::UnixStream;
 use tracing::{error, info, warn};
 
 use crate::chain;
 use crate::embedded::{SOCKET, management_socket};
 use crate::exit_code::exit_code;
-use crate::judgement::principals;
+use crate::judgement::{judge_loaded, principals};
 use crate::logging::{self, LogFormat, LogLevel};
 use crate::signals::Signals;
 
@@ -64,7 +65,7 @@ pub(crate) struct StartArguments {
     #[arg(long, value_enum, default_value = "standard")]
     logformat: LogFormat,
     /// Log also to `node.log` in this directory, relative to the node's. SIGHUP reopens the file after it was moved
-    /// away.
+    /// away, and reloads the configuration.
     #[arg(long, value_name = "DIRECTORY")]
     logdir: Option<PathBuf>,
     /// Log also to `node.log` in the node's directory.
@@ -132,48 +133,38 @@ fn run_node(
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let mut signals = runtime.block_on(async { Signals::catch_with_hangup(handle_hangup) })?;
+    let reloader = Arc::<OnceLock<Reloader>>::default();
+    let mut signals = {
+        let _context = runtime.enter();
+        let reloader = Arc::clone(&reloader);
+        Signals::catch_with_hangup(move || handle_hangup(reloader.get()))?
+    };
     let loaded = found.map(|found| load(&found.config)).transpose()?;
     let home = found.map(|found| open(&found.path)).transpose()?;
     banner(home.as_ref(), directory);
     report_unused(arguments);
-    let mut node_config = match (loaded, found) {
+    let (mut node_config, reload) = match (loaded, found) {
         (Some(loaded), Some(found)) => {
             report_loaded(&loaded, found);
-            loaded.config
+            let reload = reload_source(arguments, found, loaded.tree);
+            (loaded.config, Some(reload))
         }
-        _ => Config::embedded_default(),
+        _ => (Config::embedded_default(), None),
     };
     adapt(&mut node_config, arguments)?;
     report_exposed(arguments);
     if let Some(title) = &node_config.controller.title {
         info!("{title}");
     }
-    let options = Options {
-        directory: directory.to_owned(),
-        private: home.as_ref().map(|home| home.private.path().to_owned()),
-        management: home
-            .is_none()
-            .then(|| embedded_socket(arguments, directory)),
-        moving_transports: match home.is_some() {
-            true => Vec::new(),
-            false => moving(arguments),
-        },
-        executable: std::env::current_exe().context("cannot find the path of this program")?,
-        version: env!("CARGO_PKG_VERSION"),
-        key: home.as_ref().map(|home| home.key.clone()),
-        loglevel: arguments.loglevel.name(),
-        busy_poll: Duration::from_micros(arguments.busy_poll.unwrap_or(50)),
-        accepts_loss: arguments.accept_loss,
-        shutdown_after,
-        manager: service_manager()?,
-    };
+    let options = options(arguments, directory, home.as_ref(), reload, shutdown_after)?;
     let outcome = runtime.block_on(async {
         if let Some(management) = &options.management {
             check_alone(management).await?;
         }
         let node = Node::start(node_config, options).await?;
         tell_others(home.as_ref(), node.management_url().as_deref());
+        // The only one that is set.
+        let _ = reloader.set(node.reloader());
         anyhow::Ok(node.run(async || signals.next().await).await)
     })?;
     if outcome == Outcome::AtOnce {
@@ -189,6 +180,36 @@ fn run_node(
     })
 }
 
+/// The parameters of the node beside its configuration.
+fn options(
+    arguments: &StartArguments,
+    directory: &Path,
+    home: Option<&Home>,
+    reload: Option<ReloadSource>,
+    shutdown_after: Option<Duration>,
+) -> anyhow::Result<Options> {
+    Ok(Options {
+        directory: directory.to_owned(),
+        private: home.map(|home| home.private.path().to_owned()),
+        management: home
+            .is_none()
+            .then(|| embedded_socket(arguments, directory)),
+        moving_transports: match home.is_some() {
+            true => Vec::new(),
+            false => moving(arguments),
+        },
+        executable: std::env::current_exe().context("cannot find the path of this program")?,
+        version: env!("CARGO_PKG_VERSION"),
+        key: home.map(|home| home.key.clone()),
+        loglevel: arguments.loglevel.name(),
+        busy_poll: Duration::from_micros(arguments.busy_poll.unwrap_or(50)),
+        accepts_loss: arguments.accept_loss,
+        shutdown_after,
+        manager: service_manager()?,
+        reload,
+    })
+}
+
 /// The management realm's socket of the embedded default.
 fn embedded_socket(arguments: &StartArguments, directory: &Path) -> PathBuf {
     let socket = arguments.socket.as_deref();
@@ -200,19 +221,42 @@ fn service_manager() -> anyhow::Result<ServiceManager> {
     manager.context("cannot reach the service manager")
 }
 
-/// Handles SIGHUP: the node goes on, and its log in a new file if the old one was moved away.
-fn handle_hangup() {
+/// Handles SIGHUP: the log goes on in a new file if the old one was moved away, and the configuration is read anew.
+fn handle_hangup(reloader: Option<&Reloader>) {
     // First, so that the line is where an operator looks for it.
     match logging::reopen() {
-        Some(file) => info!(
-            "Received SIGHUP: the log goes on in '{}'; the configuration is not read anew, a node has \
-             to be started again for that",
-            file.display()
-        ),
-        None => info!(
-            "Received SIGHUP, and there is nothing to do: the log is not kept in a file, and the \
-             configuration is not read anew, a node has to be started again for that"
-        ),
+        Some(file) => info!("Received SIGHUP: the log goes on in '{}'", file.display()),
+        None => info!("Received SIGHUP: the log is not kept in a file"),
+    }
+    match reloader {
+        Some(reloader) => reloader.reload(),
+        None => info!("The node has only just read its configuration, and does not read it anew"),
+    }
+}
+
+/// Reads the node's file as the start did, and judges it with the files that it names.
+fn reload_source(arguments: &StartArguments, found: &NodeDirectory, tree: Tree) -> ReloadSource {
+    let (path, directory) = (found.config.clone(), found.path.clone());
+    let load = move || {
+        let loaded = load(&path).map_err(|error| error.to_string())?;
+        let read = (loaded.config.clone(), loaded.tree.clone());
+        let judged = judge_loaded(loaded, &directory, true, &mut |_| Ok(()));
+        match judged.map_err(|error| error.to_string())? {
+            Ok(_) => Ok(read),
+            Err((problems, source)) => Err(match source {
+                Some(source) => config::render(&problems, &source),
+                None => problems
+                    .into_iter()
+                    .map(|problem| problem.message)
+                    .collect(),
+            }),
+        }
+    };
+    let (threads, polls) = (arguments.threads, arguments.busy_poll.is_some());
+    ReloadSource {
+        tree,
+        load: Arc::new(load),
+        adapt: Arc::new(move |config| adapt_threads(config, threads, polls)),
     }
 }
 
@@ -323,12 +367,11 @@ fn report_exposed(arguments: &StartArguments) {
 
 /// Options of the command line override the configuration.
 fn adapt(config: &mut Config, arguments: &StartArguments) -> anyhow::Result<()> {
+    adapt_threads(config, arguments.threads, arguments.busy_poll.is_some());
     for worker in &mut config.workers {
         let Worker::Router(router) = worker else {
             continue;
         };
-        router.threads = arguments.threads.map(usize::from).or(router.threads);
-        router.busy_poll |= arguments.busy_poll.is_some();
         for transport in &mut router.transports {
             let listen = match transport.kind {
                 TransportKind::Amqp(_) => arguments.amqp,
@@ -354,6 +397,15 @@ fn adapt(config: &mut Config, arguments: &StartArguments) -> anyhow::Result<()> 
         }
     }
     Ok(())
+}
+
+fn adapt_threads(config: &mut Config, threads: Option<u16>, polls: bool) {
+    for worker in &mut config.workers {
+        if let Worker::Router(router) = worker {
+            router.threads = threads.map(usize::from).or(router.threads);
+            router.busy_poll |= polls;
+        }
+    }
 }
 
 /// The transports of the embedded default that may use other ports: a requested one is not replaced.

@@ -16,9 +16,12 @@ mod amqp;
 mod build;
 pub mod catalogue;
 mod check;
+mod checked;
 mod convert;
 mod definitions;
+mod difference;
 mod earlier;
+mod effects;
 mod expectation;
 mod files;
 mod joint_circle;
@@ -44,8 +47,11 @@ use std::sync::Arc;
 use crosstie_auth::wamp::jwt::Jwks;
 use crosstie_auth::wamp::{Method, Methods, PrincipalsFile};
 
+pub use checked::Tree;
 pub use convert::convert;
 pub use definitions::NoDefinitions;
+pub use difference::{Change, ChangeKind, Difference};
+pub use effects::effects;
 pub use files::{Files, NamedFiles};
 pub use joint_circle::joints_in_a_circle;
 pub use model::{
@@ -117,6 +123,8 @@ pub struct Loaded {
     pub files: Vec<NamedFiles>,
     /// The text that the places of warnings and files point into.
     pub source: Source,
+    /// What the configuration was made from, to be compared with another one.
+    pub tree: Tree,
 }
 
 /// The reason why a file gives no configuration.
@@ -140,15 +148,31 @@ pub fn parse(
     format: Format,
     environment: Environment<'_>,
 ) -> Result<(Config, Vec<Problem>), Vec<Problem>> {
-    let outside = Outside {
-        environment,
-        secret: &|_| Err("there is no directory that it could be in".to_owned()),
-    };
-    let (config, _, problems) = parse_with_files(source, format, outside)?;
+    let outside = without_files(environment);
+    let (config, _, problems, _) = parse_with_files(source, format, outside)?;
     Ok((config, problems))
 }
 
-type Parsed = (Config, Vec<NamedFiles>, Vec<Problem>);
+/// The same, with what the configuration was made from in place of the warnings.
+pub fn parse_tree(
+    source: &Source,
+    format: Format,
+    environment: Environment<'_>,
+) -> Result<(Config, Tree), Vec<Problem>> {
+    let outside = without_files(environment);
+    let (config, _, _, tree) = parse_with_files(source, format, outside)?;
+    Ok((config, tree))
+}
+
+/// The environment of a text that is in no directory.
+fn without_files(environment: Environment<'_>) -> Outside<'_> {
+    Outside {
+        environment,
+        secret: &|_| Err("there is no directory that it could be in".to_owned()),
+    }
+}
+
+type Parsed = (Config, Vec<NamedFiles>, Vec<Problem>, Tree);
 
 fn parse_with_files(
     source: &Source,
@@ -167,12 +191,12 @@ fn parse_with_files(
     if problem::failed(&problems) {
         return Err(problems);
     }
-    let file = view::View::new(&root, table);
-    let (config, files) = build::build(file, secrets, &mut problems);
+    let tree = Tree { root, secrets };
+    let (config, files) = tree.build(&mut problems);
     if problem::failed(&problems) {
         return Err(problems);
     }
-    Ok((config, files, problems))
+    Ok((config, files, problems, tree))
 }
 
 /// Reads and checks the file at `path`. The file name decides the format.
@@ -184,8 +208,9 @@ pub fn load(path: &Path, environment: Environment<'_>) -> Result<Loaded, Failure
         secret: &|file| read_secret(&directory.join(file)),
     };
     match parse_with_files(&source, format, outside) {
-        Ok((config, files, warnings)) => Ok(Loaded {
+        Ok((config, files, warnings, tree)) => Ok(Loaded {
             config,
+            tree,
             warnings,
             files,
             source,

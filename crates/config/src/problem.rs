@@ -40,6 +40,10 @@ impl Problem {
         }
     }
 
+    pub(crate) fn is_error(&self) -> bool {
+        self.severity == Severity::Error
+    }
+
     pub fn warning(span: Span, message: String) -> Self {
         Self {
             severity: Severity::Warning,

@@ -57,6 +57,10 @@ impl<'a> View<'a> {
         given.filter(move |(name, _)| !is_inert(name))
     }
 
+    pub(crate) fn table(&self) -> &'static Table {
+        self.table
+    }
+
     /// Whether the table has the key at all.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.table.key(name).is_some()

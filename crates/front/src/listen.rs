@@ -1,7 +1,7 @@
 //! Listeners: the state shared by all connections of one.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use crosstie_transport::{ConnectionLimits, tls};
@@ -23,6 +23,9 @@ pub struct Listening {
     pub tls: Option<Arc<tls::ServerConfig>>,
     pub limits: Arc<ConnectionLimits>,
     connections: AtomicUsize,
+    /// Listeners whose address this one has taken over, with connections that count for its bound. Each connection keeps
+    /// its listener.
+    earlier: Vec<Weak<Self>>,
     pub connections_max: usize,
     /// Limits the rate of new connections.
     connection_rate: Option<Mutex<Allowance>>,
@@ -39,6 +42,8 @@ pub struct Terms {
     pub limits: Arc<ConnectionLimits>,
     pub connections_max: Option<usize>,
     pub connections_per_second_max: Option<u32>,
+    /// Listeners whose address it takes over, and whose connections stay.
+    pub earlier: Vec<Arc<Listening>>,
 }
 
 impl Listening {
@@ -52,6 +57,7 @@ impl Listening {
             tls: terms.tls,
             limits: terms.limits,
             connections: AtomicUsize::new(0),
+            earlier: terms.earlier.iter().map(Arc::downgrade).collect(),
             connections_max: terms.connections_max.unwrap_or(usize::MAX),
             connection_rate: rate.map(|rate| Mutex::new(Allowance::new(rate, Instant::now()))),
             stopping: AtomicBool::new(false),
@@ -91,10 +97,12 @@ impl Listening {
         }
     }
 
-    /// Counts a connection. Returns the earlier number, of this listener and of the router.
+    /// Counts a connection. Returns the earlier number, of this listener's address and of the router.
     pub(crate) fn count_in(&self) -> (usize, usize) {
         let here = self.connections.fetch_add(1, Ordering::Relaxed);
-        (here, self.bounds.count_in())
+        let earlier = self.earlier.iter().filter_map(Weak::upgrade);
+        let earlier: usize = earlier.map(|of| of.connections()).sum();
+        (here + earlier, self.bounds.count_in())
     }
 
     /// Whether connections exceed the rate limit.

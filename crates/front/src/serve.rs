@@ -7,7 +7,7 @@ use crosstie_transport::tls::TlsStage;
 use crosstie_transport::{
     Connection, Ended, Listener, Place, Protocol, Socket, Stage, Unread, Workers, pump_in,
 };
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 
 use crate::admission::{Admitted, Excess};
 use crate::counters::{Counter, counters};
@@ -53,17 +53,35 @@ pub struct HandedOver<'w> {
     pub workers: &'w Workers,
 }
 
+/// The destination of connections that a listener accepts, until it gets another one.
+pub struct Destination(RwLock<(Arc<Listening>, Arc<dyn Endpoint>)>);
+
+impl Destination {
+    pub fn new(listening: Arc<Listening>, endpoint: Arc<dyn Endpoint>) -> Arc<Self> {
+        Arc::new(Self(RwLock::new((listening, endpoint))))
+    }
+
+    /// Leads later connections elsewhere. Present ones stay.
+    pub fn set(&self, listening: Arc<Listening>, endpoint: Arc<dyn Endpoint>) {
+        *self.0.write() = (listening, endpoint);
+    }
+
+    fn now(&self) -> (Arc<Listening>, Arc<dyn Endpoint>) {
+        self.0.read().clone()
+    }
+}
+
 /// Accepts connections forever, and distributes them over the threads.
 pub async fn serve_all(
-    listening: Arc<Listening>,
-    endpoint: Arc<dyn Endpoint>,
-    listener: Listener,
+    destination: Arc<Destination>,
+    listener: Arc<Listener>,
     workers: Arc<Workers>,
 ) {
     loop {
         let socket = accept(&listener, &workers).await;
+        let (listening, endpoint) = destination.now();
         match Admitted::admit(&listening, &socket) {
-            Some(admitted) => Arc::clone(&endpoint).start(Arrival {
+            Some(admitted) => endpoint.start(Arrival {
                 admitted,
                 socket,
                 workers: Arc::clone(&workers),

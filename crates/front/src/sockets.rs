@@ -21,32 +21,60 @@ pub fn bind(
     stall_max: Duration,
 ) -> io::Result<Listener> {
     match endpoint {
-        model::Endpoint::Tcp(tcp) => {
-            let options = TcpOptions {
-                backlog: tcp.backlog as i32,
-                shared: tcp.shared,
-                user_timeout: tcp.user_timeout.unwrap_or(stall_max),
-                nodelay,
-                ..TcpOptions::default()
-            };
-            bind_first_free(tcp, options)
-        }
+        model::Endpoint::Tcp(tcp) => bind_first_free(tcp, options(tcp, nodelay, stall_max)),
         model::Endpoint::Unix { path, backlog } => Listener::bind(Endpoint::Unix {
             path: directory.join(path),
             backlog: *backlog as i32,
             mode,
         }),
         model::Endpoint::Systemd(given) => {
-            let options = TcpOptions {
-                user_timeout: given.user_timeout.unwrap_or(stall_max),
-                nodelay,
-                ..TcpOptions::default()
-            };
-            Listener::adopt_handed(&given.name, &options)
+            Listener::adopt_handed(&given.name, &options_of_handed(given, nodelay, stall_max))
         }
         other => Err(io::Error::other(format!(
             "endpoint {other:?} is not known here"
         ))),
+    }
+}
+
+/// Gives a listener the options of an endpoint with its address. They apply to connections that it accepts later.
+pub fn adjust(
+    listener: &Listener,
+    endpoint: &model::Endpoint,
+    nodelay: bool,
+    stall_max: Duration,
+) -> io::Result<()> {
+    match endpoint {
+        model::Endpoint::Tcp(tcp) => listener.adjust(&options(tcp, nodelay, stall_max)),
+        model::Endpoint::Unix { backlog, .. } => listener.adjust(&TcpOptions {
+            backlog: *backlog as i32,
+            ..TcpOptions::default()
+        }),
+        model::Endpoint::Systemd(given) => {
+            listener.adjust(&options_of_handed(given, nodelay, stall_max))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn options(tcp: &model::TcpEndpoint, nodelay: bool, stall_max: Duration) -> TcpOptions {
+    TcpOptions {
+        backlog: tcp.backlog as i32,
+        shared: tcp.shared,
+        user_timeout: tcp.user_timeout.unwrap_or(stall_max),
+        nodelay,
+        ..TcpOptions::default()
+    }
+}
+
+fn options_of_handed(
+    given: &model::SystemdEndpoint,
+    nodelay: bool,
+    stall_max: Duration,
+) -> TcpOptions {
+    TcpOptions {
+        user_timeout: given.user_timeout.unwrap_or(stall_max),
+        nodelay,
+        ..TcpOptions::default()
     }
 }
 

@@ -2,11 +2,13 @@
 
 use std::path::PathBuf;
 
+use crosstie_config::{Config, Tree};
 use tokio::sync::mpsc;
 
 use crate::management::Request;
 use crate::process::Ended;
 use crate::programs::StartProgram;
+use crate::reload::ReloadOrder;
 use crate::workers::hosted::NotStarted;
 
 /// An event.
@@ -53,6 +55,13 @@ pub(crate) enum Event {
     StartProgram(StartProgram),
     /// A client calls a procedure of the management realm.
     Request(Request),
+    /// The configuration is to be read anew.
+    Reload(ReloadOrder),
+    /// It was read, or could not be.
+    Loaded {
+        order: ReloadOrder,
+        loaded: Result<Box<(Config, Tree)>, String>,
+    },
 }
 
 /// A change of a component's session.

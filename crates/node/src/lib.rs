@@ -19,6 +19,7 @@ mod outcome;
 mod place;
 pub mod process;
 mod programs;
+mod reload;
 mod report;
 mod service_manager;
 mod shutdown;
@@ -33,6 +34,7 @@ pub use crosstie_router::{
 };
 pub use node::Node;
 pub use outcome::Outcome;
+pub use reload::{ReloadSource, Reloader};
 pub use report::CHILD_LINES;
 pub use service_manager::ServiceManager;
 pub use start::{Options, StartError};

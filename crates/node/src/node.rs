@@ -17,6 +17,7 @@ use crate::management::Management;
 use crate::outcome::{Ending, Outcome};
 use crate::place::Place;
 use crate::process::Children;
+use crate::reload::{Reloader, Reloads};
 use crate::service_manager::ServiceManager;
 use crate::workers::Worker;
 
@@ -42,6 +43,7 @@ pub struct Node {
     /// Workers of the configuration whose first start is not complete.
     pub(crate) unsettled: BTreeSet<String>,
     pub(crate) is_ready: bool,
+    pub(crate) reloads: Reloads,
     pub(crate) admin: Option<Admin>,
     /// The addresses of the operators' pages, if any.
     pub(crate) admin_urls: Vec<String>,
@@ -72,6 +74,11 @@ impl Node {
     /// The URL of the management realm, if any.
     pub fn management_url(&self) -> Option<String> {
         self.management.as_ref().map(|realm| realm.url.clone())
+    }
+
+    /// A handle that has the node read its configuration anew.
+    pub fn reloader(&self) -> Reloader {
+        Reloader::new(self.events.clone())
     }
 
     fn handle(&mut self, event: Event) {
@@ -107,6 +114,8 @@ impl Node {
                 }
             }
             Event::Request(request) => self.handle_request(request),
+            Event::Reload(order) => self.handle_reload(order),
+            Event::Loaded { order, loaded } => self.handle_loaded(order, loaded),
         }
     }
 

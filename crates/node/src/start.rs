@@ -17,6 +17,7 @@ use crate::node::Node;
 use crate::place::Place;
 use crate::process::Children;
 use crate::programs::Starter;
+use crate::reload::{ReloadSource, Reloads};
 use crate::report;
 use crate::service_manager::ServiceManager;
 use crate::triggers;
@@ -47,6 +48,8 @@ pub struct Options {
     pub shutdown_after: Option<Duration>,
     /// The service manager that started the process, if any.
     pub manager: ServiceManager,
+    /// The configuration's file; `None` for the embedded default.
+    pub reload: Option<ReloadSource>,
 }
 
 /// Why a node did not start; nothing of it runs.
@@ -124,6 +127,7 @@ impl Node {
             ending: None,
             unsettled: BTreeSet::new(),
             is_ready: false,
+            reloads: Reloads::new(&config, options.reload),
             admin: None,
             admin_urls: Vec::new(),
             place,

@@ -53,8 +53,8 @@ impl Session {
         })
     }
 
-    /// Whether the principal's entry was removed from its file, or its secret changed, during this login; only if that
-    /// ends sessions.
+    /// Whether the principal's entry was removed or changed during this login, and that ends sessions: always if the
+    /// configuration has lost the entry.
     pub(super) fn revoked_meanwhile(
         &self,
         pending: &Pending,
@@ -62,12 +62,14 @@ impl Session {
     ) -> Option<Refusal> {
         let now = self.auth.now();
         let is_static = principal.authprovider == Provider::Static;
-        if !now.ends_revoked || !is_static || Arc::ptr_eq(&now, &pending.methods) {
+        if !is_static || Arc::ptr_eq(&now, &pending.methods) {
             return None;
         }
         let (method, authid) = (principal.authmethod, principal.authid.as_str());
-        let is_changed = pending.methods.stamp(method, authid) != now.stamp(method, authid);
-        is_changed.then(Refusal::revoked)
+        let is = now.stamp(method, authid);
+        let is_changed = pending.methods.stamp(method, authid) != is;
+        let is_ended = now.ends_revoked || (is.is_none() && self.auth.is_replaced());
+        (is_changed && is_ended).then(Refusal::revoked)
     }
 
     /// Invalidates the cookie, and ends the other sessions that used it.

@@ -9,6 +9,7 @@ use crosstie_auth::wamp::Methods;
 use crosstie_config::{self as model, RawSocket, TransportKind, WebSocket};
 
 use crate::cookies::Jar;
+use crate::entrance::Entrance;
 use crate::live_methods::LiveMethods;
 use crate::realms::Realms;
 use crate::supervision::Supervision;
@@ -39,8 +40,14 @@ pub struct WebSocketEndpoint {
 }
 
 impl Endpoints {
-    /// Those of a transport of that kind, in that node directory.
-    pub fn of(kind: &TransportKind, realms: &Arc<Realms>, directory: &Path) -> io::Result<Self> {
+    /// Those of a transport of that kind, in that node directory. The cookies of an earlier transport that it replaces
+    /// stay known.
+    pub fn of(
+        kind: &TransportKind,
+        realms: &Arc<Realms>,
+        directory: &Path,
+        earlier: Option<&Entrance>,
+    ) -> io::Result<Self> {
         let live = |auth: &Arc<Methods>| {
             LiveMethods::start(auth, directory, &realms.door, realms.revoking())
         };
@@ -50,7 +57,8 @@ impl Endpoints {
         };
         let websocket = |path: Option<&String>, options: &WebSocket| {
             let auth = live(&options.auth)?;
-            let endpoint = WebSocketEndpoint::new(path, options, auth, directory)?;
+            let known = earlier.and_then(|earlier| earlier.jar(options));
+            let endpoint = WebSocketEndpoint::new(path, options, auth, directory, known)?;
             realms.jars.add(endpoint.cookies.as_ref());
             io::Result::Ok(endpoint)
         };
@@ -139,14 +147,17 @@ impl WebSocketEndpoint {
         options: &WebSocket,
         auth: Arc<LiveMethods>,
         directory: &Path,
+        known: Option<Arc<Jar>>,
     ) -> io::Result<Self> {
-        let cookies = options.cookie.as_ref();
-        let cookies = cookies.map(|cookie| Jar::open(cookie, directory));
+        let cookies = match (known, &options.cookie) {
+            (None, Some(cookie)) => Some(Arc::new(Jar::open(cookie, directory)?)),
+            (known, _) => known,
+        };
         Ok(Self {
             path: path.cloned(),
             is_service: false,
             auth,
-            cookies: cookies.transpose()?.map(Arc::new),
+            cookies,
             supervision: Arc::new((&options.options).into()),
             options: options.clone(),
         })

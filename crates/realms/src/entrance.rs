@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crosstie_config::{self as model, Admits, Allowed};
+use crosstie_config::{self as model, Admits, Allowed, WebSocket};
 use crosstie_front::admission::Excess;
 use crosstie_front::listen::Listening;
 use crosstie_front::origins::host_may_enter;
@@ -12,6 +12,7 @@ use crosstie_wamp::codec;
 use crosstie_wamp::framing::websocket::{self, Request};
 
 use crate::authids::Authids;
+use crate::cookies::Jar;
 use crate::endpoints::{Endpoints, RawSocketEndpoint, WebSocketEndpoint};
 use crate::http::Http;
 use crate::probes::{FAVICON, WEBSOCKET_STATUS};
@@ -132,6 +133,13 @@ impl Entrance {
                 (e.status(), e.to_string())
             }
         }
+    }
+
+    /// The cookies of a WebSocket with the same settings of them.
+    pub(crate) fn jar(&self, options: &WebSocket) -> Option<Arc<Jar>> {
+        let mut like = self.websockets.iter();
+        let like = like.find(|endpoint| endpoint.options.cookie == options.cookie);
+        like?.cookies.clone()
     }
 
     /// The WebSocket at `path`.

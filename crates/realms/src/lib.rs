@@ -55,6 +55,7 @@ pub mod rate;
 pub mod realm;
 mod realm_log;
 pub mod realms;
+pub mod replaced;
 pub mod resident;
 mod resumption;
 mod roles;

@@ -25,6 +25,8 @@ use crate::issuer::{Fetched, Issuer};
 /// The current methods. A handshake continues with those of its beginning.
 pub struct LiveMethods {
     now: RwLock<Arc<Methods>>,
+    /// Those of the transport that has replaced this one.
+    successor: RwLock<Option<Arc<Self>>>,
     /// The issuer that provides keys of tokens.
     issuer: Option<Arc<Issuer>>,
     /// Periodic tasks, which end with this value.
@@ -62,6 +64,7 @@ impl LiveMethods {
         };
         let live = Arc::new(Self {
             now: RwLock::new(now),
+            successor: RwLock::default(),
             issuer,
             tasks: Mutex::default(),
         });
@@ -82,6 +85,9 @@ impl LiveMethods {
     /// Fills `slot` with the issuer's keys once its server has answered, or returns the present keys if a query has
     /// just taken place.
     pub(super) fn want_keys(&self, slot: &Arc<Slot>) -> Option<Arc<Jwks>> {
+        if let Some(successor) = &*self.successor.read() {
+            return successor.want_keys(slot);
+        }
         let issuer = self.issuer.as_ref();
         let is_asked = issuer.is_some_and(|issuer| issuer.want(slot));
         (!is_asked).then(|| self.keys())
@@ -127,7 +133,31 @@ impl LiveMethods {
     }
 
     pub fn now(&self) -> Arc<Methods> {
-        Arc::clone(&self.now.read())
+        match &*self.successor.read() {
+            Some(successor) => successor.now(),
+            None => Arc::clone(&self.now.read()),
+        }
+    }
+
+    /// From now on, the methods are those of `newer`: connections of a replaced transport log in as its successor's.
+    pub(crate) fn follow(&self, newer: &Arc<Self>) {
+        *self.successor.write() = Some(Arc::clone(newer));
+        self.tasks.lock().drain(..).for_each(|task| task.abort());
+    }
+
+    /// From now on there is no method.
+    pub(crate) fn close(&self) {
+        self.follow(&Arc::new(Self {
+            now: RwLock::default(),
+            successor: RwLock::default(),
+            issuer: None,
+            tasks: Mutex::default(),
+        }));
+    }
+
+    /// Whether another transport, or none, has taken the place of this one.
+    pub(crate) fn is_replaced(&self) -> bool {
+        self.successor.read().is_some()
     }
 }
 

@@ -51,6 +51,24 @@ impl SharedRealm {
         is_new
     }
 
+    /// Gives a role other permissions, bounds or another authorizer, from each session's next message on. Returns whether
+    /// there is one of that name.
+    pub fn change_role(&self, role: &Role) -> bool {
+        let mut roles = self.roles.lock();
+        let Some(started) = roles
+            .iter_mut()
+            .find(|started| started.role.name == role.name)
+        else {
+            return false;
+        };
+        started.role = role.clone();
+        self.note_trustlevels(&roles);
+        let mut encodings = PayloadEncodings::new(Payload::EMPTY);
+        self.enter(&mut encodings, EndReason::Killed, |realm, outbox| {
+            realm.change_role(role, outbox)
+        })
+    }
+
     /// Removes a role, and ends its sessions with GOODBYE; `None` if the role does not exist.
     pub fn stop_role(&self, name: &str) -> Option<Vec<Peer>> {
         let mut roles = self.roles.lock();

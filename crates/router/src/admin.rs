@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use crosstie_config as model;
 use crosstie_front::listen::{Listening, Terms};
-use crosstie_front::serve;
+use crosstie_front::serve::{self, Destination};
 use crosstie_front::sockets;
 use crosstie_front::tls_files::tls_of;
 use crosstie_realms::entrance::Entrance;
 use crosstie_site::pages::Pages;
 use crosstie_site::site::Site;
 
+use crate::accepting::Accepting;
 use crate::error::{StartError, StartFault};
 use crate::router::{Router, RouterOptions};
 use crate::status_page::Told;
-use crate::transports::Accepting;
 use crate::urls;
 
 /// A running operators' listener. It ends when it is stopped, or with the router whose threads serve it.
@@ -46,6 +46,7 @@ pub fn start_admin(
         limits: Arc::clone(&state.bounds.limits),
         connections_max: None,
         connections_per_second_max: None,
+        earlier: Vec::new(),
     };
     let listening = Listening::new(&state.bounds, &state.watch, terms);
     let told = Told::new(state, Vec::new());
@@ -63,12 +64,8 @@ pub fn start_admin(
     pages.retain(|page| page.strong_count() > 0);
     pages.push(Arc::downgrade(&listening));
     drop(pages);
-    let serving = serve::serve_all(
-        Arc::clone(&listening),
-        Arc::new(entrance),
-        listener,
-        workers,
-    );
+    let destination = Destination::new(Arc::clone(&listening), Arc::new(entrance));
+    let serving = serve::serve_all(destination, Arc::new(listener), workers);
     let accepting = Accepting::start(&first.workers, serving);
     let admin = Admin {
         listening,

@@ -16,6 +16,7 @@
 #[cfg(test)]
 extern crate self as crosstie_router;
 
+mod accepting;
 mod admin;
 mod bridges;
 mod departure;
@@ -26,12 +27,14 @@ mod joints;
 mod meta_session;
 mod metrics;
 mod registry;
+mod replace;
 mod rlink_metrics;
 mod rlink_state;
 mod rlink_table;
 mod rlinks;
 mod router;
 mod sessions;
+mod stamps;
 mod start;
 mod status_page;
 mod stop;
@@ -59,6 +62,7 @@ pub use crosstie_transport::{descriptors, handed};
 pub use error::{StartError, StartFault, StopError};
 pub use joint_state::JointStatus;
 pub use meta_session::{MetaEvents, MetaFailure, MetaPayload, MetaSession};
+pub use replace::ReadyTransport;
 pub use rlink_state::RLinkStatus;
 pub use router::{RealmStatus, RoleStatus, Router, RouterOptions};
 pub use sessions::{NoSuchSession, SessionStatus};

@@ -229,6 +229,18 @@ impl Router {
         }
     }
 
+    /// Gives a role of a running realm other permissions, bounds or another authorizer. Its sessions stay.
+    pub fn change_role(&self, realm: &str, role: &Role) -> Result<(), StartError> {
+        let found = self.state.realms.realm(realm);
+        match found.is_some_and(|found| found.change_role(role)) {
+            true => Ok(()),
+            false => Err(StartError {
+                what: self.of_realm(realm, &role.name),
+                fault: StartFault::NoSuch(format!("role {} of realm {realm}", role.name)),
+            }),
+        }
+    }
+
     /// Stops a role. Its sessions are sent GOODBYE `wamp.close.killed`, like those of a stopped realm.
     pub fn stop_role(&self, realm: &str, role: &str) -> Result<(), StopError> {
         let stopped = self.state.realms.realm(realm).is_some_and(|found| {

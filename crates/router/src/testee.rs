@@ -8,11 +8,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crosstie_config::{self as model, TesteeKind, WebSocketTestee};
 use crosstie_front::bounds::Bounds;
 use crosstie_front::counters::{Counter, counters};
+use crosstie_front::sockets;
 use crosstie_front::tls_files::tls_of;
 use crosstie_realms::upgrade::deflate_config;
 use crosstie_testee::{Mode, Serving, Statistics, Testee, WebSocketOptions};
 use crosstie_transport::descriptors::Room;
-use crosstie_transport::{PeerAddress, Socket, Workers};
+use crosstie_transport::{Listener, PeerAddress, Socket, Workers};
+use tokio::task::JoinSet;
 
 /// One such transport.
 pub(crate) struct TesteeTransport {
@@ -64,6 +66,23 @@ impl TesteeTransport {
             nodelay,
             debug: testee.debug,
         })
+    }
+
+    /// Accepts connections forever; they end with this.
+    pub(crate) async fn accept(
+        self: Arc<Self>,
+        bounds: Arc<Bounds>,
+        listener: Listener,
+        workers: Arc<Workers>,
+    ) {
+        let mut connections = JoinSet::new();
+        loop {
+            let socket = sockets::accept(&listener, &workers).await;
+            while connections.try_join_next().is_some() {}
+            if let Some(admitted) = self.admit(&bounds, &socket) {
+                workers.spawn_in(&mut connections, admitted.serve(socket));
+            }
+        }
     }
 
     /// Whether Nagle's algorithm is off.

@@ -1,14 +1,14 @@
 //! The transports of a router: started, listed and stopped while it runs.
 
 use std::io;
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 
 use crosstie_broker::AmqpEndpoint;
 use crosstie_broker::splice::Cluster;
 use crosstie_config::{self as model, TesteeKind, TransportKind};
 use crosstie_front::listen::{Listening, Terms};
-use crosstie_front::serve::{self, Endpoint};
+use crosstie_front::serve::{Destination, Endpoint};
 use crosstie_front::sockets;
 use crosstie_front::tls_files::tls_of;
 use crosstie_realms::endpoints::Endpoints;
@@ -18,13 +18,13 @@ use crosstie_realms::http::Http;
 use crosstie_site::pages::Pages;
 use crosstie_site::services;
 use crosstie_site::site::Site;
-use crosstie_transport::{ConnectionLimits, Listener, Workers};
-use tokio::task::{AbortHandle, JoinSet};
+use crosstie_transport::{ConnectionLimits, Listener};
 
+use crate::accepting::{Accepting, Ready};
 use crate::departure;
 use crate::error::{StartError, StartFault, StopError};
-use crate::registry::Registry;
 use crate::router::Router;
+use crate::stamps::{Stamp, stamps};
 use crate::status_page::Told;
 use crate::testee::TesteeTransport;
 use crate::urls;
@@ -45,19 +45,28 @@ pub struct TransportStatus {
 
 /// A listener, with its endpoint.
 pub(crate) struct RunningTransport {
-    id: String,
-    kind: &'static str,
-    urls: Vec<String>,
-    pages: Vec<String>,
-    started: SystemTime,
+    pub(crate) id: String,
+    pub(crate) kind: &'static str,
+    pub(crate) urls: Vec<String>,
+    pub(crate) pages: Vec<String>,
+    pub(crate) started: SystemTime,
     /// For the node's own processes only, or for other nodes.
-    is_private: bool,
-    served: Served,
+    pub(crate) is_private: bool,
+    pub(crate) endpoint: model::Endpoint,
+    pub(crate) served: Served,
+    /// The files of its certificate, as they were when they were read.
+    pub(crate) files: Vec<Stamp>,
+    /// The former states of a changed transport, whose connections stay.
+    pub(crate) earlier: Vec<Conversing>,
+    /// Where the connections of the listener go; `None` for a testee.
+    pub(crate) destination: Option<Arc<Destination>>,
+    /// The socket, as long as it is open; none for a testee.
+    pub(crate) listener: Weak<Listener>,
     /// `None` once the listener is closed.
     pub(crate) accepting: Option<Accepting>,
 }
 
-enum Served {
+pub(crate) enum Served {
     Conversations(Conversing),
     Testee(Arc<TesteeTransport>),
 }
@@ -67,7 +76,18 @@ enum Served {
 pub(crate) struct Conversing {
     pub(crate) listening: Arc<Listening>,
     /// Set if it leads to realms.
-    entrance: Option<Arc<Entrance>>,
+    pub(crate) entrance: Option<Arc<Entrance>>,
+}
+
+impl RunningTransport {
+    /// Its present connections' states, and those of its earlier ones.
+    pub(crate) fn conversing(&self) -> impl Iterator<Item = &Conversing> {
+        let present = match &self.served {
+            Served::Conversations(conversing) => Some(conversing),
+            Served::Testee(_) => None,
+        };
+        present.into_iter().chain(&self.earlier)
+    }
 }
 
 impl Conversing {
@@ -115,15 +135,22 @@ impl Router {
         }
         self.show_addresses(&transports);
         drop(transports);
-        match stopped.served {
+        self.end_served(stopped.served, stopped.earlier);
+        Ok(())
+    }
+
+    /// Ends the connections of a transport whose listener is closed.
+    pub(crate) fn end_served(&self, served: Served, earlier: Vec<Conversing>) {
+        match served {
             Served::Conversations(conversing) => {
-                conversing.listening.stop();
-                self.end_conversations(conversing);
+                for conversing in earlier.into_iter().chain([conversing]) {
+                    conversing.listening.stop();
+                    self.end_conversations(conversing);
+                }
             }
             // Its connections ended with the task that accepted them.
             Served::Testee(testee) => self.state.remove_testee(&testee),
         }
-        Ok(())
     }
 
     /// The transports, in the order of their starts.
@@ -135,7 +162,10 @@ impl Router {
             urls: transport.urls.clone(),
             pages: transport.pages.clone(),
             connections: match &transport.served {
-                Served::Conversations(of) => of.listening.connections(),
+                Served::Conversations(_) => {
+                    let of = transport.conversing();
+                    of.map(|of| of.listening.connections()).sum()
+                }
                 Served::Testee(testee) => testee.connections(),
             },
             started: transport.started,
@@ -146,11 +176,8 @@ impl Router {
     /// The transports whose connections have conversations.
     pub(crate) fn conversing(&self) -> Vec<Conversing> {
         let transports = self.transports.lock();
-        let conversing = transports.iter().filter_map(|t| match &t.served {
-            Served::Conversations(conversing) => Some(conversing.clone()),
-            Served::Testee(_) => None,
-        });
-        conversing.collect()
+        let conversing = transports.iter().flat_map(RunningTransport::conversing);
+        conversing.cloned().collect()
     }
 
     /// Listens for other nodes, which bring clients of these vhosts. Returns the addresses.
@@ -212,77 +239,118 @@ impl Router {
     }
 
     /// Updates the clients' addresses on the pages.
-    fn show_addresses(&self, transports: &[RunningTransport]) {
+    pub(crate) fn show_addresses(&self, transports: &[RunningTransport]) {
         let public = transports.iter().filter(|transport| !transport.is_private);
         let addresses = public.map(|transport| (transport.id.clone(), transport.urls.clone()));
         *self.state.addresses.lock() = addresses.collect();
     }
 
-    fn listen(
+    pub(crate) fn listen(
         &self,
         transport: &model::Transport,
         mode: Option<u32>,
         cluster: Option<Cluster>,
     ) -> io::Result<RunningTransport> {
-        let is_private = mode.is_some() || cluster.is_some();
-        let directory = &self.options.directory;
-        let bind = |nodelay| {
-            let bind = || {
-                sockets::bind(
-                    &transport.endpoint,
-                    nodelay,
-                    mode,
-                    directory,
-                    self.state.bounds.limits.stall_max,
-                )
-            };
-            self.workers.enter_first(bind)
+        let TransportKind::Testee(testee) = &transport.kind else {
+            let (mut running, ready) = self.bind(transport, mode, cluster, &[])?;
+            running.accepting = Some(ready.accept(&self.workers));
+            return Ok(running);
         };
-        let workers = Arc::clone(&self.workers);
-        let pages_at = |listener: &Listener| match transport.pages.is_empty() {
-            true => Vec::new(),
-            false => urls::of_pages(&transport.endpoint, listener, directory),
-        };
-        let (urls, pages, served, accepting) =
-            if let TransportKind::Testee(testee) = &transport.kind {
-                let testee =
-                    TesteeTransport::new(self.state.id(), transport, testee, &workers, directory)?;
-                let testee = Arc::new(testee);
-                let listener = bind(testee.nodelay())?;
-                let urls = urls::of_transport(transport, &listener, directory);
-                self.state.add_testee(Arc::clone(&testee));
-                let accepting = Accepting::start(&self.workers, {
-                    let (testee, state) = (Arc::clone(&testee), Arc::clone(&self.state));
-                    serve_testee(testee, state, listener, workers)
-                });
-                (urls, Vec::new(), Served::Testee(testee), accepting)
-            } else {
-                let (conversing, endpoint, nodelay) = self.endpoint(transport, cluster)?;
-                let listener = bind(nodelay)?;
-                let urls = urls::of_transport(transport, &listener, directory);
-                let pages = pages_at(&listener);
-                let listening = Arc::clone(&conversing.listening);
-                let serving = serve::serve_all(listening, endpoint, listener, workers);
-                let accepting = Accepting::start(&self.workers, serving);
-                (urls, pages, Served::Conversations(conversing), accepting)
-            };
+        let (workers, directory) = (Arc::clone(&self.workers), &self.options.directory);
+        let testee = TesteeTransport::new(self.state.id(), transport, testee, &workers, directory)?;
+        let testee = Arc::new(testee);
+        let listener = self.bind_socket(transport, mode, testee.nodelay())?;
+        let urls = urls::of_transport(transport, &listener, directory);
+        self.state.add_testee(Arc::clone(&testee));
+        let accepting = Accepting::start(&self.workers, {
+            let (testee, bounds) = (Arc::clone(&testee), Arc::clone(&self.state.bounds));
+            testee.accept(bounds, listener, workers)
+        });
         Ok(RunningTransport {
+            id: transport.id.clone(),
+            kind: kind(&transport.kind),
+            urls,
+            pages: Vec::new(),
+            started: SystemTime::now(),
+            is_private: mode.is_some(),
+            endpoint: transport.endpoint.clone(),
+            served: Served::Testee(testee),
+            files: Vec::new(),
+            earlier: Vec::new(),
+            destination: None,
+            listener: Weak::new(),
+            accepting: Some(accepting),
+        })
+    }
+
+    /// Binds a transport whose connections have conversations, without accepting yet. `earlier` are states of the
+    /// transport that it replaces.
+    pub(crate) fn bind(
+        &self,
+        transport: &model::Transport,
+        mode: Option<u32>,
+        cluster: Option<Cluster>,
+        earlier: &[Conversing],
+    ) -> io::Result<(RunningTransport, Ready)> {
+        let is_private = mode.is_some() || cluster.is_some();
+        let files = stamps(&transport.endpoint, &self.options.directory);
+        let (conversing, endpoint, nodelay) = self.endpoint(transport, cluster, earlier)?;
+        let listener = Arc::new(self.bind_socket(transport, mode, nodelay)?);
+        let (urls, pages) = self.urls(transport, &listener);
+        let destination = Destination::new(Arc::clone(&conversing.listening), endpoint);
+        let running = RunningTransport {
             id: transport.id.clone(),
             kind: kind(&transport.kind),
             urls,
             pages,
             started: SystemTime::now(),
             is_private,
-            served,
-            accepting: Some(accepting),
-        })
+            endpoint: transport.endpoint.clone(),
+            served: Served::Conversations(conversing),
+            files,
+            earlier: Vec::new(),
+            destination: Some(Arc::clone(&destination)),
+            listener: Arc::downgrade(&listener),
+            accepting: None,
+        };
+        let ready = Ready {
+            destination,
+            listener,
+        };
+        Ok((running, ready))
+    }
+
+    fn bind_socket(
+        &self,
+        transport: &model::Transport,
+        mode: Option<u32>,
+        nodelay: bool,
+    ) -> io::Result<Listener> {
+        let (directory, stall_max) = (&self.options.directory, self.state.bounds.limits.stall_max);
+        let bind = || sockets::bind(&transport.endpoint, nodelay, mode, directory, stall_max);
+        self.workers.enter_first(bind)
+    }
+
+    /// The addresses of a bound transport: for clients, and of its pages.
+    pub(crate) fn urls(
+        &self,
+        transport: &model::Transport,
+        listener: &Listener,
+    ) -> (Vec<String>, Vec<String>) {
+        let directory = &self.options.directory;
+        let pages = match transport.pages.is_empty() {
+            true => Vec::new(),
+            false => urls::of_pages(&transport.endpoint, listener, directory),
+        };
+        (urls::of_transport(transport, listener, directory), pages)
     }
 
     /// The shared state of a transport's connections, their endpoint, and whether Nagle's algorithm is off.
-    fn endpoint(
+    pub(crate) fn endpoint(
         &self,
         transport: &model::Transport,
         cluster: Option<Cluster>,
+        earlier: &[Conversing],
     ) -> io::Result<(Conversing, Arc<dyn Endpoint>, bool)> {
         match &transport.kind {
             TransportKind::Amqp(options) => {
@@ -296,14 +364,15 @@ impl Router {
                 let limits = Arc::new(endpoint.limits(&self.state.bounds.limits));
                 let timeout = options.handshake_timeout;
                 let conversing = Conversing {
-                    listening: self.listening(transport, timeout, limits, &[])?,
+                    listening: self.listening(transport, timeout, limits, &[], earlier)?,
                     entrance: None,
                 };
                 Ok((conversing, endpoint, true))
             }
             kind => {
                 let realms = &self.state.realms;
-                let endpoints = Endpoints::of(kind, realms, &self.options.directory)?;
+                let former = earlier.last().and_then(|former| former.entrance.as_deref());
+                let endpoints = Endpoints::of(kind, realms, &self.options.directory, former)?;
                 let nodelay = endpoints.nodelay();
                 let timeout = endpoints.handshake_timeout();
                 let timeout = timeout.unwrap_or(self.state.bounds.handshake_timeout);
@@ -311,7 +380,7 @@ impl Router {
                 let is_http2_spoken = http.as_ref().is_some_and(|http| http.speaks_http2());
                 let protocols = if is_http2_spoken { HTTP } else { &[] };
                 let limits = Arc::clone(&self.state.bounds.limits);
-                let listening = self.listening(transport, timeout, limits, protocols)?;
+                let listening = self.listening(transport, timeout, limits, protocols, earlier)?;
                 let kept = Arc::clone(&listening);
                 let entrance = Entrance::new(realms, kept, transport, endpoints, http);
                 let entrance = Arc::new(entrance);
@@ -330,13 +399,16 @@ impl Router {
         handshake_timeout: Duration,
         limits: Arc<ConnectionLimits>,
         protocols: &'static [&'static [u8]],
+        earlier: &[Conversing],
     ) -> io::Result<Arc<Listening>> {
+        let earlier = earlier.iter().map(|former| Arc::clone(&former.listening));
         let terms = Terms {
             handshake_timeout,
             tls: tls_of(&transport.endpoint, &self.options.directory, protocols)?,
             limits,
             connections_max: transport.connections_max,
             connections_per_second_max: transport.limits.connections_per_second_max,
+            earlier: earlier.collect(),
         };
         Ok(Listening::new(&self.state.bounds, &self.state.watch, terms))
     }
@@ -396,61 +468,6 @@ impl Router {
     }
 }
 
-/// Accepts echoing connections forever; they end with this.
-async fn serve_testee(
-    testee: Arc<TesteeTransport>,
-    state: Arc<Registry>,
-    listener: Listener,
-    workers: Arc<Workers>,
-) {
-    let mut connections = JoinSet::new();
-    loop {
-        let socket = sockets::accept(&listener, &workers).await;
-        while connections.try_join_next().is_some() {}
-        if let Some(admitted) = testee.admit(&state.bounds, &socket) {
-            workers.spawn_in(&mut connections, admitted.serve(socket));
-        }
-    }
-}
-
-/// The task that accepts a listener's connections.
-pub(crate) struct Accepting {
-    task: AbortHandle,
-    /// Disconnects once the task has ended and its listener is closed.
-    ended: mpsc::Receiver<()>,
-}
-
-impl Accepting {
-    /// Starts `accepting` on the first thread, where its listener was bound.
-    pub(crate) fn start(
-        workers: &Workers,
-        accepting: impl Future<Output = ()> + Send + 'static,
-    ) -> Self {
-        let (alive, ended) = mpsc::channel::<()>();
-        // Dropped in this order, whenever the task ends.
-        let held = (Box::pin(accepting), alive);
-        let task = workers.spawn_first(async move {
-            let mut held = held;
-            held.0.as_mut().await;
-        });
-        Self {
-            task: task.abort_handle(),
-            ended,
-        }
-    }
-
-    /// Ends the task.
-    pub(crate) fn abort(&self) {
-        self.task.abort();
-    }
-
-    /// Ends the task, and waits until its listener is closed.
-    pub(crate) fn stop(self) {
-        self.abort();
-        let _ = self.ended.recv();
-    }
-}
-
 /// The ALPN protocols of a listener with web services.
 const HTTP: &[&[u8]] = &[b"h2", b"http/1.1"];
 
@@ -463,7 +480,7 @@ fn web_of(kind: &TransportKind) -> Option<&model::Web> {
     }
 }
 
-fn kind(kind: &TransportKind) -> &'static str {
+pub(crate) fn kind(kind: &TransportKind) -> &'static str {
     match kind {
         TransportKind::RawSocket(_) => "rawsocket",
         TransportKind::WebSocket(_) => "websocket",

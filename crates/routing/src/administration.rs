@@ -1,4 +1,4 @@
-//! Administrative inputs: starting and stopping roles, and taking sessions out, in turns.
+//! Administrative inputs: starting, changing and stopping roles, and taking sessions out, in turns.
 
 use crosstie_wamp::SessionId;
 
@@ -22,6 +22,18 @@ impl<H> Realm<H> {
             self.roles.insert(role, &mut self.random);
         }
         is_new
+    }
+
+    /// Gives a role other permissions, bounds or another authorizer; returns whether there is one of that name. They
+    /// hold from each session's next message on. Subscriptions and registrations stay.
+    pub fn change_role(&mut self, role: &Role, out: &mut dyn Outbox<H>) -> bool {
+        let Some(index) = self.roles.find(&role.name) else {
+            return false;
+        };
+        self.roles
+            .change(index, role, &self.sessions, &mut self.random);
+        out.keep(self.roles.decision_bytes());
+        true
     }
 
     /// Stops a role: no session joins with it any more. [`Realm::take_out`] takes its sessions out. `None` if there is

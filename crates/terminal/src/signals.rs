@@ -38,7 +38,7 @@ pub struct Signals {
     /// `None` if SIGHUP is ignored, or is no longer handled.
     hangup: Option<Signal>,
     /// The action of SIGHUP instead of ending the process.
-    on_hangup: Option<fn()>,
+    on_hangup: Option<Box<dyn Fn() + Send>>,
 }
 
 impl Signals {
@@ -64,11 +64,11 @@ impl Signals {
 
     /// Like [`Signals::catch`], but SIGHUP ends nothing: each one calls `act`. It is handled under `nohup` too, because
     /// tools that rotate log files do not know how a daemon was started.
-    pub fn catch_with_hangup(act: fn()) -> anyhow::Result<Self> {
+    pub fn catch_with_hangup(act: impl Fn() + Send + 'static) -> anyhow::Result<Self> {
         let hangup = signal(SignalKind::hangup()).context("cannot catch SIGHUP")?;
         Ok(Self {
             hangup: Some(hangup),
-            on_hangup: Some(act),
+            on_hangup: Some(Box::new(act)),
             ..Self::catch()?
         })
     }
@@ -80,7 +80,7 @@ impl Signals {
                 _ = self.interrupt.recv() => return "SIGINT",
                 _ = self.terminate.recv() => return "SIGTERM",
                 () = next_of(&mut self.quit) => return "SIGQUIT",
-                () = next_of(&mut self.hangup) => match self.on_hangup {
+                () = next_of(&mut self.hangup) => match &self.on_hangup {
                     Some(act) => act(),
                     None => {
                         // A closed terminal sends it more than once, which is not insistence. The handler stays.

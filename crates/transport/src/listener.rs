@@ -162,6 +162,18 @@ impl Listener {
         Ok(path.map(|path| PathBuf::from(OsStr::from_bytes(path))))
     }
 
+    /// Sets the options of connections that are accepted later, and the backlog, unless that is the service manager's.
+    /// Whether the port is shared stays.
+    pub fn adjust(&self, options: &TcpOptions) -> io::Result<()> {
+        if matches!(self.bound, Bound::Tcp) {
+            set_options(self.fd.get_ref(), options)?;
+        }
+        if self.lent.is_none() {
+            rustix::net::listen(&self.fd, options.backlog)?;
+        }
+        Ok(())
+    }
+
     /// The next connection.
     pub async fn accept(&self) -> io::Result<Socket> {
         loop {
@@ -308,10 +320,8 @@ fn prepare_handed(fd: &OwnedFd, options: &TcpOptions) -> io::Result<()> {
 /// Sets the options that accepted sockets inherit: once here, instead of several calls for each socket.
 fn set_options(fd: &OwnedFd, options: &TcpOptions) -> io::Result<()> {
     sockopt::set_tcp_nodelay(fd, options.nodelay)?;
-    if !options.user_timeout.is_zero() {
-        let timeout_ms = i32::try_from(options.user_timeout.as_millis()).unwrap_or(i32::MAX);
-        sockopt::set_tcp_user_timeout(fd, timeout_ms.unsigned_abs())?;
-    }
+    let timeout_ms = i32::try_from(options.user_timeout.as_millis()).unwrap_or(i32::MAX);
+    sockopt::set_tcp_user_timeout(fd, timeout_ms.unsigned_abs())?;
     if !options.keepalive.is_zero() {
         let idle = options.keepalive.clamp(KEEPALIVE_MIN, KEEPALIVE_MAX);
         sockopt::set_socket_keepalive(fd, true)?;

@@ -21,7 +21,7 @@ tables! {
         "Address to listen on.";
     const VERSION = "version": Kind::Numbers { path: "", numbers: &[4, 6] }.otherwise("the interface's, else 4"),
         "IP version: 4 or 6.";
-    const SHARED = "shared": OFF, "Lets other processes listen on the same port (`SO_REUSEPORT`).";
+    const SHARED = "shared": OFF.restart(), "Lets other processes listen on the same port (`SO_REUSEPORT`).";
     const USER_TIMEOUT = "user_timeout": integer(0, 65_535).otherwise("`limits.queue_stall_timeout_ms`"),
         "Time after which the system closes a connection whose sent data stays unacknowledged or whose peer \
          reads nothing, in milliseconds (`TCP_USER_TIMEOUT`). 0 leaves it to the system.";

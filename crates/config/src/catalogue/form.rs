@@ -1,5 +1,6 @@
 //! The types of tables, keys and values.
 
+pub(super) use super::effect::Effect;
 pub(super) use super::rule::Rule;
 use super::table::tables;
 
@@ -27,6 +28,11 @@ pub struct Key {
     pub inert: Option<&'static str>,
     /// Whether `$VARIABLE` and `${VARIABLE}` are replaced from the environment.
     pub environment: bool,
+    /// The effect of another value, or of another item of a list or map, on a running node; by default that of the key
+    /// above.
+    pub effect: Option<Effect>,
+    /// The effect of keys within its value that state none; by default its own.
+    pub within: Option<Effect>,
 }
 
 /// The type of a value.
@@ -191,6 +197,8 @@ impl Kind {
             own: false,
             inert: None,
             environment: false,
+            effect: None,
+            within: None,
         }
     }
 
@@ -261,6 +269,30 @@ impl Key {
 
     pub(super) const fn environment(mut self) -> Self {
         self.environment = true;
+        self
+    }
+
+    /// A reload applies another value at once.
+    pub(super) const fn at_once(mut self) -> Self {
+        self.effect = Some(Effect::AtOnce);
+        self
+    }
+
+    /// A reload applies another value to new connections and sessions.
+    pub(super) const fn new_sessions(mut self) -> Self {
+        self.effect = Some(Effect::NewSessions);
+        self
+    }
+
+    /// Another value needs a restart of the node.
+    pub(super) const fn restart(mut self) -> Self {
+        self.effect = Some(Effect::Restart);
+        self
+    }
+
+    /// The effect of keys within the value that state none.
+    pub(super) const fn within(mut self, effect: Effect) -> Self {
+        self.within = Some(effect);
         self
     }
 }

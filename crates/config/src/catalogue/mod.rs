@@ -9,6 +9,7 @@ mod certificates;
 mod connecting;
 pub(crate) mod cookie;
 mod cryptosign;
+mod effect;
 pub(crate) mod endpoint;
 mod fabric;
 mod form;
@@ -35,6 +36,7 @@ pub(crate) mod worker;
 
 pub(crate) use amqp::AMQP;
 pub(crate) use auth::AUTH;
+pub use effect::Effect;
 pub use form::{Fallback, Key, Kind, Table, Tagged, Words};
 pub(crate) use joint::JOINT;
 pub use node::CONFIG;

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use super::endpoint::ENDPOINT;
-use super::form::{Kind, Rule, integer, list, list_not_empty, object, one_of, tagged, text};
+use super::form::{
+    Effect, Kind, Rule, integer, list, list_not_empty, object, one_of, tagged, text,
+};
 use super::table::tables;
 use super::transport::{ALLOWED_HOSTS, PAGES};
 use super::worker::WORKER;
@@ -11,16 +13,16 @@ use super::worker::WORKER;
 tables! {
     /// The whole file.
     pub static CONFIG("(file)", "a configuration") {
-        "$schema" = text(Rule::Any).optional(),
+        "$schema" = text(Rule::Any).optional().at_once(),
             "Location of the JSON Schema, for editors. Crosstie does not read it.";
-        "version" = Kind::Numbers { path: "(file).version", numbers: &[2] }.or(2),
+        "version" = Kind::Numbers { path: "(file).version", numbers: &[2] }.or(2).at_once(),
             "Version of the file format. Crosstie converts version 1 with a warning. A file without `version` \
              counts as version 1 if its permissions have that form.";
-        "controller" = object(&CONTROLLER).otherwise("the defaults"), "Keys of the node itself.";
-        "workers" = list(&tagged(&WORKER)).optional(), "Workers that the node starts.";
-        "limits" = object(&LIMITS).otherwise("the defaults").own(), "Limits of the node.";
-        "audit_log" = object(&AUDIT_LOG).optional().own(), "Log of rejected logins, in a file.";
-        "admin" = object(&ADMIN).optional().own(), "Listener for operators: HTTP pages, no WAMP.";
+        "controller" = object(&CONTROLLER).otherwise("the defaults").restart(), "Keys of the node itself.";
+        "workers" = list(&tagged(&WORKER)).optional().at_once().within(Effect::Restart), "Workers that the node starts.";
+        "limits" = object(&LIMITS).otherwise("the defaults").own().restart(), "Limits of the node.";
+        "audit_log" = object(&AUDIT_LOG).optional().own().restart(), "Log of rejected logins, in a file.";
+        "admin" = object(&ADMIN).optional().own().restart(), "Listener for operators: HTTP pages, no WAMP.";
     }
 
     pub(super) static CONTROLLER("controller", "the controller") {
@@ -32,8 +34,8 @@ tables! {
     pub(super) static FABRIC("controller.fabric", "the controller's fabric") {}
 
     pub(super) static CONTROLLER_OPTIONS("controller.options", "the controller's options") {
-        "title" = text(Rule::NotEmpty).optional(), "Display name of the node, shown at start and on its status page.";
-        "shutdown" = Kind::OneOrMore(&one_of(&SHUTDOWN)).or_text("shutdown_on_worker_exit"),
+        "title" = text(Rule::NotEmpty).optional().at_once(), "Display name of the node, shown at start and on its status page.";
+        "shutdown" = Kind::OneOrMore(&one_of(&SHUTDOWN)).or_text("shutdown_on_worker_exit").at_once(),
             "Events that end the node, beside a signal. A worker that will be restarted has not exited. Router \
              workers are threads of the node and end only when stopped.";
         "enable_parallel_worker_start" = Kind::Boolean.inert("all workers are started at once, whatever it says");

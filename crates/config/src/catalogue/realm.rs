@@ -18,7 +18,7 @@ tables! {
         "name" = text(Rule::RealmName).required(), "Name of the realm, unique within the worker.";
         "id" = text(Rule::Any).inert("realms are known by their names");
         "options" = object(&REALM_OPTIONS).otherwise("the defaults"), "Routing options of the realm.";
-        "roles" = list(&object(&ROLE)).optional(),
+        "roles" = list(&object(&ROLE)).optional().at_once(),
             "Roles of the realm with their permissions. A session with another role cannot join.";
         "fabric" = object(&FABRIC).otherwise("the realm exists on this node only").own(),
             "Connects the realm with those of the same name on [other nodes](fabric.md).";
@@ -27,7 +27,7 @@ tables! {
         "resumption" = object(&RESUMPTION).otherwise("a session ends with its connection").own(),
             "Lets sessions outlive their connections and continue over [another one](events.md#resumption).";
         "store" = tagged(&REALM_STORE).optional(), "Store for events and waiting calls.";
-        "rlinks" = list(&object(&RLINK)).optional(),
+        "rlinks" = list(&object(&RLINK)).optional().at_once(),
             "[Links](rlinks.md) that forward events and calls to and from realms of other routers.";
     }
 
@@ -170,7 +170,7 @@ tables! {
         "forward_for" = ON.own(),
             "Allows the option `forward_for`, which [links](rlinks.md#forward_for) of other routers send. A session \
              without the right gets an error.";
-        "limits" = object(&ROLE_LIMITS).otherwise("the node's `limits` alone").own(),
+        "limits" = object(&ROLE_LIMITS).otherwise("the node's `limits` alone").own().new_sessions(),
             "Limits of sessions with the role. The node's `limits` apply if they are lower.";
     }
 

@@ -49,7 +49,7 @@ tables! {
         "Serializers that clients may choose; over WebSocket each also in its batched form.";
     pub(super) const AUTH_KEY = "auth": object(&AUTH).otherwise("`anonymous`, with the role `anonymous`"),
         "Authentication methods of the transport. An empty object counts as none.";
-    pub(super) const COOKIE_KEY = "cookie": object(&COOKIE).optional(),
+    pub(super) const COOKIE_KEY = "cookie": object(&COOKIE).optional().restart(),
         "Cookie that identifies returning browsers (`auth.cookie`).";
     pub(super) const DEBUG = "debug": Kind::Boolean.inert("the log level says what is logged");
 
@@ -68,16 +68,17 @@ tables! {
     }
 
     pub(super) static STREAM_TESTEE_TRANSPORT("transports[stream.testee]", "a stream testee") {
-        ..TYPE, TRANSPORT_ID, ENDPOINT_KEY, MAX_CONNECTIONS.own(), TESTEE_DEBUG;
+        ..TYPE, TRANSPORT_ID, ENDPOINT_KEY.restart(), MAX_CONNECTIONS.own().restart(), TESTEE_DEBUG.restart();
     }
 
     pub(super) static WEBSOCKET_TESTEE_TRANSPORT("transports[websocket.testee]", "a WebSocket testee") =
         TESTEE_TRANSPORT_KEYS;
 
     pub(super) const TESTEE_TRANSPORT_KEYS {
-        ..TYPE, TRANSPORT_ID, ENDPOINT_KEY, MAX_CONNECTIONS.own(), URL;
-        "options" = object(&WEBSOCKET_TESTEE_OPTIONS).otherwise("the defaults"), "Options of the WebSocket protocol.";
-        ..TESTEE_DEBUG;
+        ..TYPE, TRANSPORT_ID, ENDPOINT_KEY.restart(), MAX_CONNECTIONS.own().restart(), URL.restart();
+        "options" = object(&WEBSOCKET_TESTEE_OPTIONS).otherwise("the defaults").restart(),
+            "Options of the WebSocket protocol.";
+        ..TESTEE_DEBUG.restart();
     }
 
     const TESTEE_DEBUG = "debug": OFF, "Logs the start and the end of each connection, with the reason.";

@@ -156,6 +156,25 @@ impl Endpoint {
         }
     }
 
+    /// Whether a listener here has the address of `other`, so that one can take over the other's socket.
+    pub fn has_address_of(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Tcp(one), Self::Tcp(other)) => {
+                let address =
+                    |tcp: &TcpEndpoint| (tcp.interface, tcp.port, tcp.port_last, tcp.shared);
+                address(one) == address(other)
+            }
+            (Self::Unix { path: one, .. }, Self::Unix { path: other, .. }) => one == other,
+            (Self::Systemd(one), Self::Systemd(other)) => one.name == other.name,
+            _ => false,
+        }
+    }
+
+    /// Whether the system or a range decides on the port, so that several listeners have the same address here.
+    pub fn is_chosen(&self) -> bool {
+        matches!(self, Self::Tcp(tcp) if tcp.port == 0 || tcp.port_last.is_some())
+    }
+
     /// Whether only this machine's loopback reaches the address.
     pub fn is_loopback(&self) -> bool {
         match self {

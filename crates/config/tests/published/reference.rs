@@ -1,11 +1,12 @@
 //! The tables as the reference in the documentation (Markdown).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::ops::RangeInclusive;
 
 use crosstie_config::catalogue::refused::{KEYS, Place, VALUES};
-use crosstie_config::catalogue::{CONFIG, Fallback, Key, Kind, Rule, Table};
+use crosstie_config::catalogue::{CONFIG, Effect, Fallback, Key, Kind, Rule, Table};
+use crosstie_config::effects;
 
 use crate::pages::{CROSSBAR, FORMER, INDEX, PAGES, Page, anchor, page_of};
 
@@ -193,7 +194,12 @@ fn table_of(out: &mut String, table: &Table, tag: Tag, page: &Page) {
         );
         return;
     }
-    let _ = writeln!(out, "Error messages say \"{}\".\n", table.name);
+    let _ = writeln!(
+        out,
+        "Error messages say \"{}\". {}\n",
+        table.name,
+        on_reload(table)
+    );
     out.push_str("| key | value | default | meaning |\n|---|---|---|---|\n");
     for key in table.keys.iter().filter(|key| key.inert.is_none()) {
         let own = if key.own { " ⁺" } else { "" };
@@ -214,6 +220,43 @@ fn table_of(out: &mut String, table: &Table, tag: Tag, page: &Page) {
             key.about.replace("](", "](../"),
             always(&key.kind),
         );
+    }
+}
+
+/// What a reload does with changed keys of the table: with most of them, and then with the others.
+fn on_reload(table: &Table) -> String {
+    let effects = effects();
+    let mut groups: BTreeMap<BTreeSet<Option<Effect>>, Vec<&str>> = BTreeMap::new();
+    let keys = table.keys.iter().filter(|key| key.inert.is_none());
+    for key in keys.filter(|key| key.name != "type") {
+        if let Some(of_key) = effects.get(&(table.path, key.name)) {
+            groups.entry(of_key.clone()).or_default().push(key.name);
+        }
+    }
+    let mut groups: Vec<_> = groups.into_iter().collect();
+    groups.sort_by_key(|(_, keys)| std::cmp::Reverse(keys.len()));
+    let Some((most, _)) = groups.first() else {
+        return String::new();
+    };
+    let mut text = format!("A change {}.", effect(most));
+    for (of_keys, keys) in &groups[1..] {
+        let keys: Vec<String> = keys.iter().map(|key| format!("`{key}`")).collect();
+        let _ = write!(text, " {}: {}.", keys.join(", "), effect(of_keys));
+    }
+    text
+}
+
+/// Several effects: those of the places that have the table.
+fn effect(effects: &BTreeSet<Option<Effect>>) -> String {
+    let words = effects.iter().flatten().map(|effect| match effect {
+        Effect::AtOnce => "applies at once",
+        Effect::NewSessions => "applies to new sessions",
+        Effect::Restart => "needs a restart",
+    });
+    let words: Vec<&str> = words.collect();
+    match &words[..] {
+        [only] => (*only).to_owned(),
+        several => format!("{}, by the place", several.join(" or ")),
     }
 }
 

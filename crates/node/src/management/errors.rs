@@ -25,6 +25,7 @@ refusals! {
     cannot_start "crossbar.error.cannot_start"
     invalid_argument "wamp.error.invalid_argument"
     invalid_configuration "crossbar.error.invalid_configuration"
+    needs_restart "crosstie.error.needs_restart"
     no_backup "crosstie.error.no_backup"
     not_moved "crosstie.error.not_moved"
     not_recovered "crosstie.error.not_recovered"

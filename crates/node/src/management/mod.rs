@@ -12,5 +12,5 @@ mod request;
 mod start;
 
 pub(crate) use self::controller::Management;
-pub(crate) use self::request::{Reply, Request};
+pub(crate) use self::request::{Answer, Reply, Request};
 pub(crate) use self::start::start;

@@ -121,6 +121,8 @@ impl Node {
         let process = worker
             .process
             .get_or_insert_with(|| Process::new(title, restart));
+        // A reload may have changed it.
+        process.set_restart(restart);
         if !is_guest && !has_room {
             process.is_waiting = false;
             process.is_queued = true;
@@ -250,7 +252,7 @@ impl Node {
         Ok(running)
     }
 
-    fn watch(&self, id: &str, directories: Vec<PathBuf>) -> Option<Task> {
+    pub(crate) fn watch(&self, id: &str, directories: Vec<PathBuf>) -> Option<Task> {
         if directories.is_empty() {
             return None;
         }

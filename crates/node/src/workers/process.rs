@@ -242,6 +242,11 @@ impl Process {
         again.then(|| self.backoff.next_delay(verdict.ran_for))
     }
 
+    /// Replaces the policy for the next end.
+    pub(crate) fn set_restart(&mut self, restart: Restart) {
+        self.restart = restart;
+    }
+
     /// Number of automatic restarts since it was last healthy.
     pub(crate) fn restarts_in_a_row(&self) -> u32 {
         let running = self.running.as_ref();

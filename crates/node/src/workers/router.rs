@@ -188,7 +188,7 @@ impl RunningRouter {
     }
 
     /// Starts the broker of AMQP transports, and imports its definitions.
-    fn start_amqp(&self, worker: &str, amqp: &Amqp) -> Result<(), StartError> {
+    pub(crate) fn start_amqp(&self, worker: &str, amqp: &Amqp) -> Result<(), StartError> {
         let skipped = self.router.start_amqp(amqp)?;
         if let Some(definitions) = &amqp.definitions {
             info!("Router '{worker}': definitions imported from '{definitions}'");
@@ -263,7 +263,7 @@ impl RunningRouter {
 }
 
 impl RunningRealm {
-    fn next_role_id(&mut self) -> String {
+    pub(crate) fn next_role_id(&mut self) -> String {
         self.roles_ever += 1;
         format!("role{}", self.roles_ever)
     }

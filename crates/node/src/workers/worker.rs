@@ -37,7 +37,7 @@ pub(crate) struct Worker {
     pub(crate) restarting: Vec<Reply>,
     /// Callers that wait for the end.
     pub(crate) stopping: Vec<Reply>,
-    pub(super) watch: Option<Task>,
+    pub(crate) watch: Option<Task>,
 }
 
 /// The next step after the end of a worker's process.

@@ -116,6 +116,33 @@ impl Roles {
         self.rules.insert(rules);
     }
 
+    /// Gives a role that was found by name other rules. Its sessions keep it, and its cached decisions are forgotten.
+    pub(crate) fn change<H>(
+        &mut self,
+        index: RoleIndex,
+        role: &Role,
+        sessions: &Sessions<H>,
+        random: &mut Random,
+    ) {
+        // First, so that the roles of one authorizer go on sharing their cache.
+        let mut rules = Rules::new(role, &mut self.caches, random);
+        self.give_trustlevels |= role.gives_trustlevels();
+        let former = &self.rules[index.0 as usize];
+        (rules.sessions, rules.keepers) = (former.sessions, former.keepers);
+        if let Some(limited) = rules
+            .limited
+            .as_mut()
+            .filter(|limited| limited.counted().is_some())
+        {
+            let of_role = sessions.joined().filter(|(_, s)| s.role == index);
+            of_role.for_each(|(_, session)| limited.joined(&session.identity.authid));
+        }
+        let former = std::mem::replace(&mut self.rules[index.0 as usize], rules);
+        if let Some(Otherwise::Asked(asked)) = former.otherwise {
+            self.caches.end(asked.cache);
+        }
+    }
+
     /// Stops a role: it is not found by name any more. Sessions that have it keep it.
     pub(crate) fn stop(&mut self, role: RoleIndex) {
         self.rules[role.0 as usize].is_stopped = true;

@@ -128,6 +128,7 @@ impl crosstie_script::Player for Player {
             ("due", _) => self.expect_due(rest),
             ("holds", _) => self.expect_counts(rest),
             ("start", _) => self.start_role(rest),
+            ("change", _) => self.change_role(rest),
             ("stop", _) => self.stop_role(rest),
             ("end", _) => {
                 self.removal = Some(self.realm().end());
@@ -552,6 +553,22 @@ impl Player {
         match self.realm().start_role(&Role::everything(name)) {
             true => Ok(()),
             false => Err(format!("there is a role {name}")),
+        }
+    }
+
+    /// `change NAME OTHER`: the role gets the rules of another one.
+    fn change_role(&mut self, rest: &str) -> Result<(), String> {
+        let (name, other) = rest.split_once(' ').ok_or("change needs two roles")?;
+        let other = self.config.roles.iter().find(|role| role.name == other);
+        let role = Role {
+            name: name.to_owned(),
+            ..other.ok_or("there is no such role")?.clone()
+        };
+        let mut is_known = false;
+        self.with_realm(|realm, out| is_known = realm.change_role(&role, out));
+        match is_known {
+            true => Ok(()),
+            false => Err(format!("there is no role {name}")),
         }
     }
 

@@ -12,8 +12,8 @@ use crate::model::{Component, NativeOptions, Restart};
 tables! {
     pub(super) static CONTAINER("workers[container]", "a container worker") {
         ..TYPE, WORKER_ID;
-        "options" = object(&CONTAINER_OPTIONS).otherwise("the defaults"), "Options of the worker.";
-        "components" = list(&tagged(&CONTAINER_COMPONENT)).optional(),
+        "options" = object(&CONTAINER_OPTIONS).otherwise("the defaults").at_once(), "Options of the worker.";
+        "components" = list(&tagged(&CONTAINER_COMPONENT)).optional().at_once(),
             "Components that the worker hosts in one process.";
     }
 

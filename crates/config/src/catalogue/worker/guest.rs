@@ -11,10 +11,10 @@ use crate::plain;
 tables! {
     pub(super) static GUEST("workers[guest]", "a guest worker") {
         ..TYPE, worker_id(Rule::Name);
-        "executable" = text(Rule::Path).required(),
+        "executable" = text(Rule::Path).required().at_once(),
             "Program: a name to look up on `PATH`, or a path. A relative path starts at `workdir`.";
-        "arguments" = list(&text(Rule::NoNul)).optional(), "Arguments of the program.";
-        "options" = object(&GUEST_OPTIONS).otherwise("the defaults"), "Options of the worker.";
+        "arguments" = list(&text(Rule::NoNul)).optional().at_once(), "Arguments of the program.";
+        "options" = object(&GUEST_OPTIONS).otherwise("the defaults").at_once(), "Options of the worker.";
     }
 
     /// A child process that runs any program.

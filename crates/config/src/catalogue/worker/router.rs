@@ -1,7 +1,7 @@
 //! Keys of router workers.
 
 use super::super::amqp::AMQP;
-use super::super::form::{OFF, Rule, TYPE, integer, list, object, tagged};
+use super::super::form::{Effect, OFF, Rule, TYPE, integer, list, object, tagged};
 use super::super::joint::JOINT;
 use super::super::realm::REALM;
 use super::super::table::tables;
@@ -17,11 +17,11 @@ tables! {
     pub(super) static ROUTER("workers[router]", "a router worker") {
         ..TYPE, worker_id(Rule::Id);
         "options" = object(&ROUTER_OPTIONS).otherwise("the defaults"), "Options of the worker.";
-        "realms" = list(&object(&REALM)).optional(), "Realms that the worker routes.";
-        "transports" = list(&tagged(&TRANSPORT)).optional(), "Listeners of the worker.";
+        "realms" = list(&object(&REALM)).optional().at_once().within(Effect::Restart), "Realms that the worker routes.";
+        "transports" = list(&tagged(&TRANSPORT)).optional().at_once().within(Effect::NewSessions), "Listeners of the worker.";
         "amqp" = object(&AMQP).otherwise("the defaults, if a transport has the type `amqp`").own(),
             "AMQP 0-9-1 broker behind the worker's AMQP transports.";
-        "joints" = list(&tagged(&JOINT)).optional().own(),
+        "joints" = list(&tagged(&JOINT)).optional().own().at_once(),
             "Joints between WAMP and AMQP: [procedures and targets, topics and exchanges](joints.md).";
         "components" = list(&tagged(&ROUTER_COMPONENT)).optional(),
             "Components in the worker's realms. One process beside the router hosts them all.";
@@ -41,7 +41,7 @@ tables! {
              and [clients come back](coming-back.md).";
         ..NEEDS_COMPONENTS => needs_components: bool;
         ..CPU_AFFINITY => cpu_affinity: Vec<usize>;
-        ..DISABLED;
+        ..DISABLED.at_once();
         ..TITLE.about("Name of the components' process in process lists."), PYTHON, PYTHONPATH;
         ..ENV.about("Environment of the components' process."), EXTRA, EXPOSE_CONTROLLER, EXPOSE_SHARED;
         flat process: NativeOptions;

@@ -6,17 +6,19 @@ use crosstie_config::Json;
 use serde_json::json;
 use tracing::info;
 
-use super::{Procedure, date, now, seconds_since};
+use super::{Deferred, Procedure, date, later, now, seconds_since};
 use crate::management::errors;
-use crate::management::request::{Answer, Call};
+use crate::management::request::{Answer, Call, Reply};
 use crate::node::Node;
 use crate::outcome::Outcome;
+use crate::reload::ReloadOrder;
 use crate::workers::host_monitor::host_stats;
 
-pub(super) static PROCEDURES: [Procedure; 4] = [
+pub(super) static PROCEDURES: [Procedure; 5] = [
     now("crossbar.get_status", status),
     now("crossbar.get_public_key", public_key),
     now("crossbar.get_system_stats", system_stats),
+    later("crossbar.reload", reload),
     now("crossbar.shutdown", shutdown),
 ];
 
@@ -49,6 +51,25 @@ fn public_key(node: &mut Node, _: &Call) -> Answer {
 
 fn system_stats(_: &mut Node, _: &Call) -> Answer {
     Ok(host_stats())
+}
+
+fn reload(node: &mut Node, call: &Call, reply: Reply) -> Deferred {
+    let order = || {
+        let is_dry: Option<bool> = call.optional(0, "dry_run")?;
+        let is_partial: Option<bool> = call.optional(1, "partial")?;
+        Ok((is_dry.unwrap_or(false), is_partial.unwrap_or(false)))
+    };
+    match order() {
+        Ok((is_dry, is_partial)) => {
+            node.handle_reload(ReloadOrder {
+                is_dry,
+                is_partial,
+                reply: Some(reply),
+            });
+            Ok(())
+        }
+        Err(error) => Err((reply, error)),
+    }
 }
 
 fn shutdown(node: &mut Node, _: &Call) -> Answer {
