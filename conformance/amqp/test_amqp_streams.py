@@ -437,6 +437,43 @@ def test_confirmed_messages_survive_a_kill(own, tmp_path):
     await_true("the files are removed", lambda: not files(tmp_path, ".segment"))
 
 
+def test_a_dead_letter_is_kept_until_its_stream_can_be_written(own, tmp_path):
+    streams = tmp_path / "amqp.store.streams"
+
+    def reject(channel) -> None:
+        """Make a dead letter that cannot be written."""
+        assert not streams.exists(), "a stream without a message has no file"
+        streams.write_text("in the way")
+        method, _, _ = channel.basic_get("dying")
+        channel.basic_reject(method.delivery_tag, requeue=False)
+        own.router.await_log(lambda line: "cannot write to streams" in line.text)
+        # A publication that can be refused is refused.
+        with pytest.raises(pika.exceptions.NackError):
+            publish(channel, "log", "refused")
+
+    with channel_of(own) as channel:
+        channel.exchange_declare("letters", "fanout", durable=True)
+        declare(queue="log")(channel)
+        channel.queue_bind("log", "letters")
+        arguments = {"x-dead-letter-exchange": "letters"}
+        channel.queue_declare("dying", durable=True, arguments=arguments)
+        publish(channel, "dying", "letter", delivery_mode=2)
+        reject(channel)
+        own.router.kill()
+    streams.unlink()
+    own.restart(kill=True)
+    with channel_of(own) as channel:
+        assert count_of(channel, "dying") == 1, "the original is not gone before the letter is kept"
+        reject(channel)
+        streams.unlink()
+        await_true("the letter is in the stream", lambda: count_of(channel, "log") == 1)
+        publish(channel, "log", "after it")
+    own.restart(kill=True)
+    with channel_of(own) as channel:
+        assert count_of(channel, "dying") == 0
+        assert bodies(read(channel, "log", 2, "first")) == ["letter", "after it"]
+
+
 def unreadable(offset: int) -> str:
     return f"stream 'log': the messages from offset {offset} to {offset} cannot be read"
 

@@ -201,16 +201,14 @@ impl Shared {
     pub(crate) fn stop_committer(&self) -> bool {
         // First: what it has belongs to the store, too.
         let keeper = self.streams.write().take();
-        if let Some(keeper) = keeper {
-            keeper.stop();
-        }
+        let are_streams_written = keeper.is_none_or(Keeper::stop);
         let committer = self.committer.write().take();
         match committer.map(Committer::stop) {
             Some(Err(e)) => {
                 tracing::error!("could not store all durable messages: {e}");
                 false
             }
-            Some(Ok(())) | None => true,
+            Some(Ok(())) | None => are_streams_written,
         }
     }
 }

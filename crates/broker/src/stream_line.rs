@@ -26,6 +26,10 @@ impl StreamLine {
         self.submitted.store(position, Ordering::SeqCst);
     }
 
+    pub(super) fn submitted(&self) -> Position {
+        Position(self.submitted.load(Ordering::SeqCst))
+    }
+
     pub(super) fn is_settled(&self) -> bool {
         self.committed.load(Ordering::SeqCst) >= self.submitted.load(Ordering::SeqCst)
     }

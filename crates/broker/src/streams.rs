@@ -1,14 +1,15 @@
 //! Streams of a vhost: their changes on the way to the keeper of the files, and pages on the way back.
 //!
 //! The records of a vhost pass through the keeper while it has changes of that vhost, so that the store has them after
-//! the streams do: a dead letter is in its stream before its original is gone, and confirms keep their order.
+//! the streams do: a dead letter is in its stream before its original is gone, and confirms keep their order. That holds
+//! while streams cannot be written, too: only publications that can be refused are dropped.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use crosstie_queues::{Position, QueueId, Record, StreamChange, StreamWant};
-use crosstie_streams::{Directory, Keeper, ReadPages, Written};
+use crosstie_streams::{Directory, Keeper, ReadPages, Unwritten, Written};
 use tokio::runtime::Handle;
 
 use super::broker::Broker;
@@ -57,7 +58,19 @@ impl Broker {
                 vhost.note_stream_trouble(id, what);
             }
         };
-        let started = Keeper::start(directory, on_written, on_read, on_trouble);
+        let (broker, of_thread) = (Arc::downgrade(self), context.clone());
+        let on_unwritten = move |vhost: &Arc<str>, mut unwritten: Unwritten<'_>| {
+            if let Some(broker) = broker.upgrade()
+                && let Some(vhost) = broker.local(vhost)
+            {
+                let _context = of_thread.enter();
+                vhost.handle_unwritten(unwritten);
+                crosstie_transport::uncork_all();
+            } else {
+                unwritten.give_up();
+            }
+        };
+        let started = Keeper::start(directory, on_written, on_unwritten, on_read, on_trouble);
         let keeper = started.map_err(|error| format!("the streams' threads: {error}"))?;
         self.shared.set_streams(keeper);
         Ok(())
@@ -83,7 +96,7 @@ impl SharedVhost {
             .submit_to_streams(&self.name, changes, records, position)
     }
 
-    /// The keeper has written changes of this vhost, or could not.
+    /// The keeper has written changes of this vhost, or all that it could not write was refused.
     fn handle_written(self: &Arc<Self>, written: Written) {
         let Written {
             records,
@@ -99,40 +112,24 @@ impl SharedVhost {
             tracing::warn!("vhost '{name}': {warning}");
         }
         let mut is_committed = false;
-        let stored: Vec<_> = match error {
-            Some(_) => records.iter().filter_map(stored_at).collect(),
-            None => Vec::new(),
-        };
         if let Some(position) = position {
             is_committed = records.is_empty() && line.is_settled();
             if !is_committed {
                 line.note_submitted(position);
                 self.shared.submit(name, records, position);
             }
-            let was_failing = line.is_failing.swap(error.is_some(), Ordering::SeqCst);
-            match &error {
-                Some(why) if !was_failing => {
-                    tracing::error!("vhost '{name}': cannot write to streams: {why}");
-                }
-                None if was_failing => {
-                    tracing::info!("vhost '{name}': streams can be written again");
-                }
-                _ => {}
+            if error.is_none() && line.is_failing.swap(false, Ordering::SeqCst) {
+                tracing::info!("vhost '{name}': streams can be written again");
+                self.shared.note_stream_failure(None);
             }
-            self.shared.note_stream_failure(error.as_deref());
         }
         let mut turn = self.turn(Instant::now());
         let (vhost, now, outbox) = turn.enter();
         for (id, extent, page) in streams {
             vhost.handle_written(now, id, &extent, page, outbox);
         }
-        match position {
-            Some(position) if error.is_some() => {
-                vhost.withdraw(&stored);
-                vhost.handle_not_committed(now, position, outbox);
-            }
-            Some(position) if is_committed => vhost.handle_committed(position, outbox),
-            _ => {}
+        if let Some(position) = position.filter(|_| is_committed) {
+            vhost.handle_committed(position, outbox);
         }
         turn.finish();
         // Not before: a later position that the store commits must not confirm what was refused here.
@@ -140,6 +137,33 @@ impl SharedVhost {
         let flow = &self.shared.flow;
         if !flow.is_store_failing() {
             flow.store_wrote(self.shared.store_waiting_bytes());
+        }
+    }
+
+    /// The keeper could not write changes of this vhost: publications that wait for a confirm are refused. It tries the
+    /// others again, and the store gets the records after them.
+    fn handle_unwritten(self: &Arc<Self>, mut unwritten: Unwritten<'_>) {
+        let (line, name) = (&self.streams, &self.name);
+        let why = unwritten.error;
+        if !line.is_failing.swap(true, Ordering::SeqCst) {
+            tracing::error!("vhost '{name}': cannot write to streams: {why}");
+        }
+        self.shared.note_stream_failure(Some(why));
+        let departures = unwritten.take_departures();
+        if !departures.is_empty() {
+            self.shared.submit(name, departures, line.submitted());
+        }
+        let position = unwritten.position();
+        let mut turn = self.turn(Instant::now());
+        let (vhost, now, outbox) = turn.enter();
+        let withdrawn = vhost.withdraw(&unwritten.stored());
+        unwritten.leave_out(|content| vhost.is_refusable(content), &withdrawn);
+        vhost.handle_not_committed(now, position, outbox);
+        turn.finish();
+        if unwritten.is_last && unwritten.has_rest() {
+            tracing::error!(
+                "vhost '{name}': stopping with changes that are not stored, since streams cannot be written: {why}"
+            );
         }
     }
 
@@ -174,13 +198,5 @@ impl SharedVhost {
             why: what,
         };
         unreadable.insert(queue, found);
-    }
-}
-
-/// The queue and place of a message that a record stores.
-fn stored_at(record: &Record) -> Option<(QueueId, i64)> {
-    match record {
-        Record::Enqueued { queue, place, .. } => Some((*queue, *place)),
-        _ => None,
     }
 }

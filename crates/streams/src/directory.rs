@@ -22,7 +22,7 @@ pub struct Directory {
     pub(crate) logs: HashMap<Key, Arc<Log>>,
     /// Paths that are to be removed.
     pub(crate) removed: Vec<String>,
-    root: PathBuf,
+    pub(crate) root: PathBuf,
 }
 
 /// A stream that has files.

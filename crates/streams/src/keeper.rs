@@ -7,9 +7,10 @@ use std::thread::{self, JoinHandle};
 use crosstie_queues::{Position, QueueId, Record, StreamChange, StreamWant};
 
 use crate::directory::Directory;
+use crate::group::{self, Unwritten};
 use crate::orders::{Order, ReadPages, Shared, Submission, Written, lock};
 use crate::reading::Reading;
-use crate::writing::Writing;
+use crate::writing::{Reports, Writing};
 
 /// The files of streams, with two threads of their own. Dropping it writes what was submitted.
 pub struct Keeper {
@@ -17,15 +18,13 @@ pub struct Keeper {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// Approximate memory of a change beside its message's bytes.
-const CHANGE_BYTES: usize = 96;
-
 impl Keeper {
-    /// `on_written` is called from the writer's thread, in the order of a vhost's positions. From the reader's thread,
-    /// `on_read` is called with pages of a vhost, and `on_trouble` with what cannot be read of a stream.
+    /// `on_written` is called from the writer's thread, in the order of a vhost's positions, and `on_unwritten` after each
+    /// attempt that failed. From the reader's thread, `on_read` is called with pages of a vhost, and `on_trouble` with what cannot be read of a stream.
     pub fn start(
         directory: Directory,
         on_written: impl Fn(&Arc<str>, Written) + Send + 'static,
+        on_unwritten: impl Fn(&Arc<str>, Unwritten<'_>) + Send + 'static,
         on_read: impl Fn(&Arc<str>, ReadPages) + Send + 'static,
         on_trouble: impl Fn(&Arc<str>, QueueId, String) + Send + 'static,
     ) -> io::Result<Self> {
@@ -40,8 +39,12 @@ impl Keeper {
         *lock(&shared.logs) = logs;
         lock(&shared.reads).removed = removed;
         let mut reading = Reading::new(Arc::clone(&shared), disk);
+        let reports = Reports {
+            on_written,
+            on_unwritten,
+        };
         let writer = thread::Builder::new().name("streams".to_owned());
-        let writer = writer.spawn(move || writing.run(&on_written))?;
+        let writer = writer.spawn(move || writing.run(&reports))?;
         let reader = thread::Builder::new().name("stream-reader".to_owned());
         let reader = reader.spawn(move || reading.run(&on_read, &on_trouble))?;
         Ok(Self {
@@ -59,14 +62,8 @@ impl Keeper {
         records: Vec<Record>,
         position: Position,
     ) -> usize {
-        let of_changes = changes.iter().map(|change| match change {
-            StreamChange::Appended { append, .. } => CHANGE_BYTES + append.content.memory_bytes(),
-            StreamChange::Deleted { .. } => CHANGE_BYTES,
-        });
-        let of_records = records.iter().map(|record| match record {
-            Record::Enqueued { message, .. } => CHANGE_BYTES + message.content.memory_bytes(),
-            _ => CHANGE_BYTES,
-        });
+        let of_changes = changes.iter().map(group::change_bytes);
+        let of_records = records.iter().map(group::record_bytes);
         let bytes = of_changes.sum::<usize>() + of_records.sum::<usize>();
         let mut waiting = lock(&self.shared.waiting);
         waiting.bytes += bytes;
@@ -78,7 +75,7 @@ impl Keeper {
             bytes,
         });
         self.shared.wake_writer.notify_one();
-        waiting.bytes
+        waiting.bytes + waiting.taken_bytes
     }
 
     /// Reads about that many bytes of a stream for a reader.
@@ -94,12 +91,15 @@ impl Keeper {
 
     /// Bytes that were submitted and are not written.
     pub fn waiting_bytes(&self) -> usize {
-        lock(&self.shared.waiting).bytes
+        let waiting = lock(&self.shared.waiting);
+        waiting.bytes + waiting.taken_bytes
     }
 
-    /// Writes what was submitted, and ends the threads. Must not be called from them.
-    pub fn stop(mut self) {
+    /// Writes what was submitted, and ends the threads. Returns whether all could be written. Must not be called from
+    /// them.
+    pub fn stop(mut self) -> bool {
         self.end();
+        !lock(&self.shared.waiting).is_given_up
     }
 
     fn end(&mut self) {

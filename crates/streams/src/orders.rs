@@ -1,6 +1,7 @@
 //! What the keeper's threads are handed, and hand back.
 
 use std::collections::{HashMap, VecDeque};
+use std::mem;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
@@ -16,13 +17,13 @@ use crate::log::Log;
 pub struct Written {
     /// The records that were submitted with them, in their order: a store may have them now.
     pub records: Vec<Record>,
-    /// Everything up to there is written, or could not be. `None`: only old messages were removed.
+    /// Everything up to there is written, or was refused. `None`: only old messages were removed.
     pub position: Option<Position>,
     /// How many submissions that were.
     pub submissions: usize,
     /// The streams that have changed, and the messages at their ends if they are few.
     pub streams: Vec<(QueueId, StreamExtent, Option<Arc<StreamPage>>)>,
-    /// Why the messages could not be written: none of them is kept.
+    /// Why messages of streams could not be written, all of which were refused.
     pub error: Option<String>,
     /// What else went wrong.
     pub warning: Option<String>,
@@ -43,9 +44,19 @@ pub(crate) struct Shared {
 #[derive(Default)]
 pub(crate) struct Waiting {
     pub(crate) submissions: Vec<Submission>,
-    /// Bytes that were submitted and are not written.
+    /// Bytes that were submitted and not taken, and those that were taken and are not written.
     pub(crate) bytes: usize,
+    pub(crate) taken_bytes: usize,
     pub(crate) is_stopping: bool,
+    /// Some could not be written until the end.
+    pub(crate) is_given_up: bool,
+}
+
+impl Waiting {
+    pub(crate) fn take(&mut self) -> Vec<Submission> {
+        self.taken_bytes += mem::take(&mut self.bytes);
+        mem::take(&mut self.submissions)
+    }
 }
 
 pub(crate) struct Submission {

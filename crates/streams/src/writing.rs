@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::mem;
 use std::sync::{Arc, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use crosstie_queues::{Position, QueueId, Record, StreamAppend, StreamChange};
+use crosstie_queues::{QueueId, StreamAppend};
 
 use crate::directory::Key;
 use crate::disk::Disk;
 use crate::files;
+use crate::group::{self, Group, Unwritten};
 use crate::log::{Log, empty};
 use crate::orders::{Shared, Submission, Written, lock, now_ms};
 use crate::writer::{Staged, Writer};
@@ -22,16 +23,17 @@ pub(crate) struct Writing {
     disk: Arc<dyn Disk>,
     /// When the oldest segment of a stream is too old.
     expiries: BTreeMap<(u64, Key), ()>,
+    /// What is to be written.
+    groups: Vec<(Arc<str>, Group)>,
 }
 
-/// What is written for one vhost.
-#[derive(Default)]
-struct Group {
-    records: Vec<Record>,
-    position: Position,
-    submissions: usize,
-    appends: Vec<(QueueId, Vec<StreamAppend>)>,
-    deleted: Vec<QueueId>,
+/// How long after a failure a group is tried again.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// What the thread calls.
+pub(crate) struct Reports<W, F> {
+    pub(crate) on_written: W,
+    pub(crate) on_unwritten: F,
 }
 
 impl Writing {
@@ -45,6 +47,7 @@ impl Writing {
             writer: Writer::new(Arc::clone(&disk)),
             disk,
             expiries: BTreeMap::new(),
+            groups: Vec::new(),
         };
         for (key, log) in logs {
             writing.note_expiry(key, log);
@@ -52,68 +55,93 @@ impl Writing {
         writing
     }
 
-    pub(crate) fn run(&mut self, on_written: &dyn Fn(&Arc<str>, Written)) {
-        while let Some(taken) = self.take() {
-            let bytes: usize = taken.iter().map(|submission| submission.bytes).sum();
-            for (vhost, group) in groups(taken) {
-                let written = self.write(&vhost, group);
-                on_written(&vhost, written);
+    pub(crate) fn run(
+        &mut self,
+        reports: &Reports<impl Fn(&Arc<str>, Written), impl Fn(&Arc<str>, Unwritten<'_>)>,
+    ) {
+        while let Some((taken, is_last)) = self.take() {
+            group::add(&mut self.groups, taken);
+            for (vhost, mut group) in mem::take(&mut self.groups) {
+                let is_due = group.retry_at.is_none_or(|at| at <= Instant::now());
+                if !is_due && !is_last {
+                    self.groups.push((vhost, group));
+                    continue;
+                }
+                let Err(error) = self.write(&vhost, &mut group, &reports.on_written) else {
+                    continue;
+                };
+                (reports.on_unwritten)(&vhost, Unwritten::new(&mut group, &error, is_last));
+                match group.has_appends() {
+                    true => {
+                        group.retry_at = Some(Instant::now() + RETRY);
+                        self.groups.push((vhost, group));
+                    }
+                    false => (reports.on_written)(&vhost, written_of(group, Some(error))),
+                }
             }
-            lock(&self.shared.waiting).bytes -= bytes;
-            self.expire(on_written);
+            let mut waiting = lock(&self.shared.waiting);
+            waiting.taken_bytes = self.groups.iter().map(|(_, group)| group.bytes).sum();
+            if is_last && waiting.submissions.is_empty() {
+                waiting.is_given_up = !self.groups.is_empty();
+                return;
+            }
+            drop(waiting);
+            self.expire(&reports.on_written);
         }
     }
 
-    /// Waits for submissions, or until a segment is too old. `None` at the end.
-    fn take(&self) -> Option<Vec<Submission>> {
+    /// Waits for submissions, for another attempt, or until a segment is too old. Also returns whether the keeper ends.
+    /// `None` at the end.
+    fn take(&self) -> Option<(Vec<Submission>, bool)> {
+        let retry = self.groups.iter().filter_map(|(_, group)| group.retry_at);
+        let retry = retry.min();
         let mut waiting = lock(&self.shared.waiting);
         loop {
-            if !waiting.submissions.is_empty() {
-                return Some(mem::take(&mut waiting.submissions));
+            if waiting.is_stopping || !waiting.submissions.is_empty() {
+                let is_over = waiting.submissions.is_empty() && self.groups.is_empty();
+                return (!is_over).then(|| (waiting.take(), waiting.is_stopping));
             }
-            if waiting.is_stopping {
-                return None;
-            }
+            let retry = retry.map(|at| at.saturating_duration_since(Instant::now()));
             let due = self.expiries.first_key_value().map(|((due, _), ())| *due);
-            let Some(due) = due else {
+            // The clock may be set meanwhile.
+            let due = due.map(|due| due.saturating_sub(now_ms()).min(60_000));
+            let due = due.map(Duration::from_millis);
+            let Some(left) = retry.into_iter().chain(due).min() else {
                 let woken = self.shared.wake_writer.wait(waiting);
                 waiting = woken.unwrap_or_else(PoisonError::into_inner);
                 continue;
             };
-            let left_ms = due.saturating_sub(now_ms());
-            if left_ms == 0 {
-                return Some(Vec::new());
+            if left.is_zero() {
+                return Some((Vec::new(), false));
             }
-            // The clock may be set meanwhile.
-            let left = Duration::from_millis(left_ms.min(60_000));
             let woken = self.shared.wake_writer.wait_timeout(waiting, left);
             waiting = woken.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
-    /// Writes all of a vhost's messages, or none.
-    fn write(&mut self, vhost: &Arc<str>, group: Group) -> Written {
-        let mut written = Written {
-            records: group.records,
-            position: Some(group.position),
-            submissions: group.submissions,
-            streams: Vec::new(),
-            error: None,
-            warning: None,
-        };
-        for id in group.deleted {
+    /// Writes all of a vhost's messages, or none. An error says why.
+    fn write(
+        &mut self,
+        vhost: &Arc<str>,
+        group: &mut Group,
+        on_written: &dyn Fn(&Arc<str>, Written),
+    ) -> Result<(), String> {
+        for id in mem::take(&mut group.deleted) {
             if let Err(error) = self.delete(vhost, id) {
                 let path = files::of_stream(vhost, id);
                 let what = "the files of a deleted stream cannot be removed";
-                written.warning = Some(format!("{what}: '{path}': {error}"));
+                group.warning = Some(format!("{what}: '{path}': {error}"));
             }
         }
         let mut staged: Vec<(QueueId, Staged)> = Vec::new();
-        for (id, appends) in group.appends {
-            let log = self.log(vhost, id, &appends);
-            let done = self.writer.stage(&log, &appends).and_then(|one| {
+        for (id, appends) in &group.appends {
+            if appends.is_empty() {
+                continue;
+            }
+            let log = self.log(vhost, *id, appends);
+            let done = self.writer.stage(&log, appends).and_then(|one| {
                 let synced = self.writer.sync(&one);
-                staged.push((id, one));
+                staged.push((*id, one));
                 synced
             });
             if let Err(error) = done {
@@ -121,10 +149,10 @@ impl Writing {
                     self.writer.take_back(staged);
                 }
                 let path = &log.directory;
-                written.error = Some(format!("the streams' directory '{path}': {error}"));
-                return written;
+                return Err(format!("the streams' directory '{path}': {error}"));
             }
         }
+        let mut written = written_of(mem::take(group), None);
         for (id, staged) in staged {
             let (page, is_begun) = self.writer.publish(staged);
             let key = (Arc::clone(vhost), id);
@@ -139,7 +167,8 @@ impl Writing {
             let extent = log.table().extent();
             written.streams.push((id, extent, page.map(Arc::new)));
         }
-        written
+        on_written(vhost, written);
+        Ok(())
     }
 
     /// The stream's log, which begins with its first message.
@@ -219,50 +248,14 @@ impl Writing {
     }
 }
 
-/// Submissions by vhost, in their order. Messages of a stream that is deleted behind them are left out.
-fn groups(taken: Vec<Submission>) -> Vec<(Arc<str>, Group)> {
-    let mut groups: Vec<(Arc<str>, Group)> = Vec::new();
-    let mut places: HashMap<Key, usize> = HashMap::new();
-    for submission in taken {
-        let Submission {
-            vhost,
-            changes,
-            records,
-            position,
-            ..
-        } = submission;
-        let at = match groups.iter().position(|(known, _)| *known == vhost) {
-            Some(at) => at,
-            None => {
-                groups.push((Arc::clone(&vhost), Group::default()));
-                groups.len() - 1
-            }
-        };
-        let group = &mut groups[at].1;
-        group.records.extend(records);
-        group.position = position;
-        group.submissions += 1;
-        for change in changes {
-            match change {
-                StreamChange::Appended { id, append } => {
-                    let place = places.entry((Arc::clone(&vhost), id));
-                    let place = *place.or_insert_with(|| {
-                        group.appends.push((id, Vec::new()));
-                        group.appends.len() - 1
-                    });
-                    group.appends[place].1.push(append);
-                }
-                StreamChange::Deleted { id } => {
-                    if let Some(place) = places.get(&(Arc::clone(&vhost), id)) {
-                        group.appends[*place].1.clear();
-                    }
-                    group.deleted.push(id);
-                }
-            }
-        }
+/// The report of a group that was written, or of which nothing is left to be written.
+fn written_of(group: Group, error: Option<String>) -> Written {
+    Written {
+        records: group.records,
+        position: Some(group.position),
+        submissions: group.submissions,
+        streams: Vec::new(),
+        error,
+        warning: group.warning,
     }
-    for (_, group) in &mut groups {
-        group.appends.retain(|(_, appends)| !appends.is_empty());
-    }
-    groups
 }

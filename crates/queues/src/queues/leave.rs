@@ -83,18 +83,18 @@ impl Queues {
         }
     }
 
-    /// Takes a ready message out that its publisher will be told is refused. The store is told to forget it, since it may
-    /// have it, or get it, nevertheless.
+    /// Takes a ready message out that its publisher will be told is refused; returns whether it was there. The store is
+    /// told to forget it, since it may have it, or get it, nevertheless.
     pub(crate) fn withdraw(
         &mut self,
         key: QueueKey,
         place: i64,
         ledger: &mut Ledger,
         is_refused: impl FnOnce(&MessageContent) -> bool,
-    ) {
+    ) -> bool {
         let queue = self.queues.find_mut(key);
         let Some(entry) = queue.and_then(|queue| queue.take_if(place, is_refused)) else {
-            return;
+            return false;
         };
         ledger.counts.dropped += 1;
         if let Some(queue) = self.queues.find(key).and_then(|queue| queue.id_of(&entry)) {
@@ -102,6 +102,7 @@ impl Queues {
         }
         ledger.release(&entry);
         self.end_message(key, ledger);
+        true
     }
 
     /// Handles the death of a message that has left a queue or a channel: it is published to the dead-letter exchange,

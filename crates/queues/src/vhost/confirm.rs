@@ -1,5 +1,7 @@
 //! The store's commits, and the resulting confirms.
 
+use std::collections::HashSet;
+
 use crosstie_amqp::method::TxCommitOk;
 
 use super::Vhost;
@@ -39,21 +41,32 @@ impl<H> Vhost<H> {
     }
 
     /// The store failed with these messages in it: takes those out of their queues whose publications wait for a confirm
-    /// or a commit, so that they are not delivered after their refusal. Others are stored later. To be called before
-    /// [`Self::handle_not_committed`].
-    pub fn withdraw(&mut self, places: &[(QueueId, i64)]) {
+    /// or a commit, so that they are not delivered after their refusal. Returns the places of those. Others are stored
+    /// later. To be called before [`Self::handle_not_committed`].
+    pub fn withdraw(&mut self, places: &[(QueueId, i64)]) -> HashSet<(QueueId, i64)> {
         self.begin();
+        let mut withdrawn = HashSet::new();
         let keys = self.queues.ids();
         let confirms = &self.confirms;
         let is_refused = |content: &MessageContent| confirms.is_waiting(content);
+        let ledger = &mut self.ledger;
+        for (id, place) in places {
+            if let Some(key) = keys.get(id)
+                && self.queues.withdraw(*key, *place, ledger, is_refused)
+            {
+                withdrawn.insert((*id, *place));
+            }
+        }
         let places = places
             .iter()
             .filter_map(|(queue, place)| Some((*keys.get(queue)?, *place)));
-        let ledger = &mut self.ledger;
-        for (key, place) in places.clone() {
-            self.queues.withdraw(key, place, ledger, is_refused);
-        }
         self.queues.withdraw_near(places, ledger, is_refused);
+        withdrawn
+    }
+
+    /// Whether a message's publisher waits for a confirm or a commit, so that the message can be refused.
+    pub fn is_refusable(&self, content: &MessageContent) -> bool {
+        self.confirms.is_waiting(content)
     }
 
     /// The store failed: publications that wait for anything up to there are refused. A channel whose commit waits is

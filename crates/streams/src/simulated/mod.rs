@@ -3,6 +3,7 @@
 mod chance;
 mod damage;
 mod disk;
+mod held;
 mod run;
 
 use std::collections::BTreeMap;
