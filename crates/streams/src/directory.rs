@@ -22,7 +22,7 @@ pub struct Directory {
     pub(crate) logs: HashMap<Key, Arc<Log>>,
     /// Paths that are to be removed.
     pub(crate) removed: Vec<String>,
-    pub(crate) root: PathBuf,
+    root: PathBuf,
 }
 
 /// A stream that has files.
@@ -44,8 +44,8 @@ impl Directory {
         }
     }
 
-    /// Opens the streams of a vhost that has declared these. Also returns the directories that no stream declares: they
-    /// are set aside under another name. Those of vhosts that are not opened stay as they are. An error names the path.
+    /// Opens the streams of a vhost that has declared these. Also returns the directories that no stream declares, by
+    /// number and name: they are set aside under another name. Those of vhosts that are not opened stay as they are. An error names the path.
     pub fn open(
         &mut self,
         vhost: &Arc<str>,
@@ -53,10 +53,23 @@ impl Directory {
     ) -> Result<(Vec<Found>, Vec<String>), String> {
         let directory = files::of_vhost(vhost);
         let names = self.disk.names(&directory);
-        let names = names.map_err(|error| self.error(&directory, &error))?;
-        let mut declared: HashMap<String, &StreamDeclared> = declared
+        let mut names = names.map_err(|error| self.error(&directory, &error))?;
+        let ids: HashMap<String, &StreamDeclared> = declared
             .iter()
             .map(|stream| (stream.id.0.to_string(), stream))
+            .collect();
+        for name in &mut names {
+            // Earlier versions named it by its number alone.
+            if let Some(stream) = ids.get(name) {
+                let path = files::of_stream(vhost, stream.id, &stream.name);
+                let renamed = self.disk.rename(&format!("{directory}/{name}"), &path);
+                renamed.map_err(|error| self.error(&path, &error))?;
+                *name = files::stream_name(stream.id, &stream.name);
+            }
+        }
+        let mut declared: HashMap<String, &StreamDeclared> = declared
+            .iter()
+            .map(|stream| (files::stream_name(stream.id, &stream.name), stream))
             .collect();
         let mut found = Vec::new();
         let mut orphans = Vec::new();
@@ -75,7 +88,7 @@ impl Directory {
                 let log = Log::new(path, stream.limits, opened.table);
                 self.logs
                     .insert((Arc::clone(vhost), stream.id), Arc::new(log));
-            } else if name.parse::<u64>().is_ok() {
+            } else if files::is_of_stream(&name) {
                 let aside = format!("{directory}/{}", aside(&name, &names));
                 let moved = self.disk.rename(&path, &aside);
                 moved.map_err(|error| self.error(&path, &error))?;
@@ -83,6 +96,16 @@ impl Directory {
             }
         }
         Ok((found, orphans))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn on(disk: Arc<dyn Disk>) -> Self {
+        Self {
+            disk,
+            logs: HashMap::new(),
+            removed: Vec::new(),
+            root: PathBuf::new(),
+        }
     }
 
     fn error(&self, path: &str, error: &io::Error) -> String {
@@ -102,7 +125,41 @@ fn aside(name: &str, names: &[String]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
+    use crosstie_queues::StreamLimits;
+
     use super::*;
+
+    #[test]
+    fn a_stream_has_its_own_files_and_not_those_of_its_number() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let vhost: Arc<str> = "/".into();
+        let declared = |name: &str| StreamDeclared {
+            id: QueueId(12),
+            name: name.into(),
+            limits: StreamLimits::default(),
+        };
+        let path = files::of_stream(&vhost, QueueId(12), "one");
+        fs::create_dir_all(directory.path().join(&path)).expect("is made");
+        let open = |name: &str| {
+            let opened = Directory::new(directory.path()).open(&vhost, &[declared(name)]);
+            let (found, orphans) = opened.expect("is opened");
+            (found.len(), orphans)
+        };
+        assert_eq!(open("one"), (1, vec![]));
+        let former = directory.path().join("vhost-%2f/12");
+        fs::rename(directory.path().join(&path), &former).expect("is renamed");
+        assert_eq!(open("one"), (1, vec![]), "the name of an earlier version");
+        assert!(!former.exists());
+        // A restored backup declares another stream by that number.
+        let (found, orphans) = open("other");
+        assert_eq!((found, orphans.len()), (0, 1));
+        assert!(
+            orphans[0].ends_with(&format!("{path}.orphan")),
+            "{orphans:?}"
+        );
+    }
 
     #[test]
     fn an_orphan_gets_a_name_that_is_free() {

@@ -49,8 +49,22 @@ pub(crate) fn of_vhost(vhost: &str) -> String {
     name
 }
 
-pub(crate) fn of_stream(vhost: &str, id: QueueId) -> String {
-    format!("{}/{}", of_vhost(vhost), id.0)
+/// The directory of a stream. Its name is a part of it: a number may be that of another stream later, if a backup is put in
+/// place.
+pub(crate) fn of_stream(vhost: &str, id: QueueId, name: &str) -> String {
+    format!("{}/{}", of_vhost(vhost), stream_name(id, name))
+}
+
+/// The last part of that.
+pub(crate) fn stream_name(id: QueueId, name: &str) -> String {
+    format!("{}-{:016x}", id.0, fnv(name.as_bytes()))
+}
+
+/// Whether a directory is that of some stream.
+pub(crate) fn is_of_stream(directory: &str) -> bool {
+    let is_hash = |text: &str| text.len() == 16 && u64::from_str_radix(text, 16).is_ok();
+    let (id, hash) = directory.split_once('-').unzip();
+    id.unwrap_or(directory).parse::<u64>().is_ok() && hash.is_none_or(is_hash)
 }
 
 /// FNV-1a.

@@ -128,9 +128,8 @@ impl Writing {
     ) -> Result<(), String> {
         for id in mem::take(&mut group.deleted) {
             if let Err(error) = self.delete(vhost, id) {
-                let path = files::of_stream(vhost, id);
                 let what = "the files of a deleted stream cannot be removed";
-                group.warning = Some(format!("{what}: '{path}': {error}"));
+                group.warning = Some(format!("{what}: {error}"));
             }
         }
         let mut staged: Vec<(QueueId, Staged)> = Vec::new();
@@ -175,8 +174,10 @@ impl Writing {
     fn log(&self, vhost: &Arc<str>, id: QueueId, appends: &[StreamAppend]) -> Arc<Log> {
         let mut logs = lock(&self.shared.logs);
         let log = logs.entry((Arc::clone(vhost), id)).or_insert_with(|| {
-            let limits = appends.first().map(|append| append.limits);
-            empty(files::of_stream(vhost, id), limits.unwrap_or_default())
+            let first = appends.first();
+            let limits = first.map(|append| append.limits).unwrap_or_default();
+            let name = first.map_or("", |append| &append.name);
+            empty(files::of_stream(vhost, id, name), limits)
         });
         Arc::clone(log)
     }

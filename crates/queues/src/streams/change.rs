@@ -25,6 +25,8 @@ pub struct StreamAppend {
     /// Not earlier than that of any earlier one.
     pub at: Time,
     pub limits: StreamLimits,
+    /// The stream's name.
+    pub name: Arc<str>,
     pub content: Arc<MessageContent>,
 }
 

@@ -42,6 +42,7 @@ pub(crate) struct Streams {
 #[derive(Debug)]
 pub(crate) struct Stream {
     pub(crate) id: QueueId,
+    name: Arc<str>,
     limits: StreamLimits,
     /// The first offset that is kept.
     pub(crate) first: u64,
@@ -77,10 +78,16 @@ impl Streams {
         !self.keys.is_empty()
     }
 
-    pub(crate) fn add(&mut self, key: QueueKey, id: QueueId, limits: StreamLimits) {
+    pub(crate) fn add(
+        &mut self,
+        key: QueueKey,
+        (id, name): (QueueId, &Arc<str>),
+        limits: StreamLimits,
+    ) {
         self.keys.insert(id, key);
         self.streams.entry(key, || Stream {
             id,
+            name: Arc::clone(name),
             limits,
             first: 0,
             end: 0,
@@ -130,6 +137,7 @@ impl Streams {
             offset,
             at: stream.last_at,
             limits: stream.limits,
+            name: Arc::clone(&stream.name),
             content,
         };
         ledger.change_stream(StreamChange::Appended {

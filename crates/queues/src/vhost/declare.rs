@@ -117,7 +117,7 @@ impl<H> Vhost<H> {
         let queue = Queue::new(now, name.clone(), id, definition, method.arguments, owner);
         let key = self.queues.add(queue);
         if let Some((id, limits)) = id.zip(limits) {
-            self.streams.add(key, id, limits);
+            self.streams.add(key, (id, &name), limits);
         }
         let argument_bytes = method.arguments.bytes().len();
         self.topology

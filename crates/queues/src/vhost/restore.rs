@@ -88,7 +88,7 @@ impl<H> Vhost<H> {
         );
         let key = self.queues.restore_queue(id, queue);
         if let Some(limits) = stream_limits {
-            self.streams.add(key, id, limits);
+            self.streams.add(key, (id, &name), limits);
         }
         self.topology
             .add_queue(name, key, true, arguments.bytes().len());

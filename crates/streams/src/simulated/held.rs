@@ -1,7 +1,6 @@
 //! A keeper whose disk fails: what cannot be refused waits, and the records behind it.
 
-use std::collections::{HashMap, HashSet};
-use std::path::PathBuf;
+use std::collections::HashSet;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -10,7 +9,6 @@ use crosstie_queues::{Position, QueueId, Record, StoredMessage, StreamChange, St
 
 use super::append;
 use super::disk::SimulatedDisk;
-use crate::disk::Disk;
 use crate::{Directory, Keeper, Unwritten, Written};
 
 const STREAM: QueueId = QueueId(1);
@@ -37,12 +35,7 @@ impl Rig {
     /// Publications with the body `refused` are refused.
     fn start() -> Self {
         let disk = Arc::new(SimulatedDisk::default());
-        let directory = Directory {
-            disk: Arc::new(Arc::clone(&disk)) as Arc<dyn Disk>,
-            logs: HashMap::new(),
-            removed: Vec::new(),
-            root: PathBuf::new(),
-        };
+        let directory = Directory::on(Arc::new(Arc::clone(&disk)));
         let (sender, reports) = channel();
         let sender = Arc::new(Mutex::new(sender));
         let send = move |vhost: &Arc<str>, report| {

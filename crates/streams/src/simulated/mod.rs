@@ -24,6 +24,7 @@ fn append(offset: u64, at_ms: u64, body: &[u8], limits: StreamLimits) -> StreamA
         offset,
         at: Time(at_ms),
         limits,
+        name: "q".into(),
         content: Arc::new(MessageContent::new("", "q", &[0, 0], body)),
     }
 }
