@@ -156,8 +156,10 @@ impl SharedVhost {
         let position = unwritten.position();
         let mut turn = self.turn(Instant::now());
         let (vhost, now, outbox) = turn.enter();
+        let refused = unwritten.refuse(|content| vhost.is_refusable(content));
+        vhost.withdraw_contents(&refused);
         let withdrawn = vhost.withdraw(&unwritten.stored());
-        unwritten.leave_out(|content| vhost.is_refusable(content), &withdrawn);
+        unwritten.leave_out(&withdrawn);
         vhost.handle_not_committed(now, position, outbox);
         turn.finish();
         if unwritten.is_last && unwritten.has_rest() {

@@ -80,6 +80,29 @@ impl Histories {
         self.histories.remove(exchange);
     }
 
+    /// Forgets the messages that are refused.
+    pub(crate) fn withdraw(
+        &mut self,
+        is_refused: impl Fn(&Arc<MessageContent>) -> bool,
+        ledger: &mut Ledger,
+    ) {
+        let exchanges: Vec<_> = self.by_size.iter().map(|(_, exchange)| *exchange).collect();
+        for exchange in exchanges {
+            self.change(exchange, |history| {
+                let before = history.messages.len();
+                history.messages.retain(|content| {
+                    let is_kept = !is_refused(content);
+                    if !is_kept {
+                        history.bytes -= bytes_of(content);
+                        ledger.release_content(content);
+                    }
+                    is_kept
+                });
+                history.messages.len() as isize - before as isize
+            });
+        }
+    }
+
     /// Number of messages in all histories.
     pub(crate) fn messages(&self) -> usize {
         self.messages

@@ -15,6 +15,10 @@ impl Holders {
         holders == 0
     }
 
+    pub(crate) fn is_any(&self) -> bool {
+        self.0.load(Ordering::Relaxed) > 0
+    }
+
     /// Removes one; returns whether it was the last.
     #[inline]
     pub(crate) fn remove(&self) -> bool {

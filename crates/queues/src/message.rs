@@ -115,6 +115,11 @@ impl MessageContent {
         self.holders.add()
     }
 
+    /// Whether any queue or channel holds it.
+    pub(crate) fn is_held(&self) -> bool {
+        self.holders.is_any()
+    }
+
     /// Removes a holder; returns whether it was the last.
     pub(crate) fn release(&self) -> bool {
         self.holders.remove()

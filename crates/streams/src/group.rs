@@ -142,15 +142,21 @@ impl<'a> Unwritten<'a> {
         mem::take(&mut self.group.departures)
     }
 
-    /// Leaves out the messages of streams that are refused, and the records of those that were withdrawn from queues.
-    pub fn leave_out(
+    /// Leaves out the messages of streams that are refused; returns those.
+    pub fn refuse(
         &mut self,
         is_refused: impl Fn(&MessageContent) -> bool,
-        withdrawn: &HashSet<(QueueId, i64)>,
-    ) {
+    ) -> Vec<Arc<MessageContent>> {
+        let mut refused = Vec::new();
         for (_, appends) in &mut self.group.appends {
-            appends.retain(|append| !is_refused(&append.content));
+            let gone = appends.extract_if(.., |append| is_refused(&append.content));
+            refused.extend(gone.map(|append| append.content));
         }
+        refused
+    }
+
+    /// Leaves out the records of messages that were withdrawn from queues.
+    pub fn leave_out(&mut self, withdrawn: &HashSet<(QueueId, i64)>) {
         self.group.records.retain(|record| {
             let place = stored_at(record);
             place.is_none_or(|place| !withdrawn.contains(&place))
@@ -168,7 +174,7 @@ impl<'a> Unwritten<'a> {
 
     /// Leaves out all messages of streams.
     pub fn give_up(&mut self) {
-        self.leave_out(|_| true, &HashSet::new());
+        self.refuse(|_| true);
     }
 }
 

@@ -8,7 +8,6 @@
 //! records it in the next bucket before it leaves the last one.
 
 use std::cmp::Reverse;
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::delayed::{Due, Near, near_bytes};
@@ -182,33 +181,6 @@ impl Queues {
         }
     }
 
-    /// Takes those of these messages that are near and refused out, as [`Self::withdraw`] does for others.
-    pub(crate) fn withdraw_near(
-        &mut self,
-        places: impl Iterator<Item = (QueueKey, i64)>,
-        ledger: &mut Ledger,
-        is_refused: impl Fn(&MessageContent) -> bool,
-    ) {
-        if self.delays.near.is_empty() {
-            return;
-        }
-        let places: HashSet<_> = places.collect();
-        let near = std::mem::take(&mut self.delays.near).into_vec();
-        let (refused, left): (Vec<_>, Vec<_>) = near.into_iter().partition(|Reverse(near)| {
-            places.contains(&(near.bucket, near.place)) && is_refused(&near.entry.content)
-        });
-        self.delays.near = left.into();
-        for Reverse(near) in refused {
-            self.delays.near_bytes -= near_bytes(&near.entry);
-            ledger.counts.dropped += 1;
-            if let Some(queue) = self.queues.find_mut(near.bucket) {
-                queue.unacknowledged -= 1;
-            }
-            self.leave_bucket(near.bucket, &near.entry, ledger);
-            self.end_message(near.bucket, ledger);
-        }
-    }
-
     /// Moves messages of an open bucket on, as far as this input's steps allow. Returns whether some are left in memory.
     pub(crate) fn move_on(&mut self, now: Time, key: QueueKey, ledger: &mut Ledger) {
         self.sink(key, ledger);
@@ -361,6 +333,21 @@ impl Queues {
 
     fn bucket(&self, key: QueueKey) -> Option<Bucket> {
         self.queues.find(key)?.role.bucket().copied()
+    }
+
+    /// Panics unless the counts are those of the messages.
+    #[cfg(test)]
+    pub(crate) fn check_delays(&self) {
+        let mut messages = 0;
+        for line in self.delays.exchanges.values() {
+            let of = |key: &QueueKey| {
+                let queue = self.queues.find(*key).expect("a bucket is a queue");
+                queue.messages.len() + self.near().filter(|(bucket, _)| bucket == key).count()
+            };
+            assert_eq!(line.messages, line.buckets.values().map(of).sum::<usize>());
+            messages += line.messages;
+        }
+        assert_eq!(self.delays.messages, messages);
     }
 
     /// The near messages, and their buckets.

@@ -3,7 +3,7 @@
 use super::{Entry, Queue, Queues, Reason};
 use crate::confirms::Confirms;
 use crate::ledger::Ledger;
-use crate::{MessageContent, QueueKey, Record, Time};
+use crate::{QueueKey, Record, Time};
 
 /// Departure of messages.
 impl Queues {
@@ -81,28 +81,6 @@ impl Queues {
             ledger.record(Record::Dequeued { queue, place });
             confirms.forgotten(&entry.content);
         }
-    }
-
-    /// Takes a ready message out that its publisher will be told is refused; returns whether it was there. The store is
-    /// told to forget it, since it may have it, or get it, nevertheless.
-    pub(crate) fn withdraw(
-        &mut self,
-        key: QueueKey,
-        place: i64,
-        ledger: &mut Ledger,
-        is_refused: impl FnOnce(&MessageContent) -> bool,
-    ) -> bool {
-        let queue = self.queues.find_mut(key);
-        let Some(entry) = queue.and_then(|queue| queue.take_if(place, is_refused)) else {
-            return false;
-        };
-        ledger.counts.dropped += 1;
-        if let Some(queue) = self.queues.find(key).and_then(|queue| queue.id_of(&entry)) {
-            ledger.record(Record::Dequeued { queue, place });
-        }
-        ledger.release(&entry);
-        self.end_message(key, ledger);
-        true
     }
 
     /// Handles the death of a message that has left a queue or a channel: it is published to the dead-letter exchange,

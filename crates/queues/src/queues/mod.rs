@@ -31,6 +31,7 @@ mod rest;
 mod restore;
 mod role;
 mod wheel;
+mod withdraw;
 
 pub(crate) use self::dead_letters::{DeadLetter, DeadLetters, FOLLOWING_MAX, Reason};
 pub(crate) use self::deaths::Deaths;
@@ -42,6 +43,7 @@ pub use self::messages::{LEVELED, level_end};
 pub use self::paging::{Page, Paged, Want};
 pub(crate) use self::queue::Queue;
 pub(crate) use self::role::{Letter, is_hidden_name};
+pub(crate) use self::withdraw::Withdrawn;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 

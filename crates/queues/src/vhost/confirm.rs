@@ -1,12 +1,14 @@
 //! The store's commits, and the resulting confirms.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use crosstie_amqp::method::TxCommitOk;
 
 use super::Vhost;
 use super::commit::not_committed;
 use crate::confirms::Told;
+use crate::queues::Withdrawn;
 use crate::{ChannelKey, MessageContent, Outbox, Position, QueueId, Time};
 
 impl<H> Vhost<H> {
@@ -40,28 +42,37 @@ impl<H> Vhost<H> {
         self.flush_confirms(out);
     }
 
-    /// The store failed with these messages in it: takes those out of their queues whose publications wait for a confirm
-    /// or a commit, so that they are not delivered after their refusal. Returns the places of those. Others are stored
+    /// The store failed with these messages in it: takes those out whose publications wait for a confirm or a commit, so
+    /// that they are not delivered after their refusal, wherever they are. Returns the places of those. Others are stored
     /// later. To be called before [`Self::handle_not_committed`].
     pub fn withdraw(&mut self, places: &[(QueueId, i64)]) -> HashSet<(QueueId, i64)> {
         self.begin();
-        let mut withdrawn = HashSet::new();
-        let keys = self.queues.ids();
         let confirms = &self.confirms;
         let is_refused = |content: &MessageContent| confirms.is_waiting(content);
-        let ledger = &mut self.ledger;
-        for (id, place) in places {
-            if let Some(key) = keys.get(id)
-                && self.queues.withdraw(*key, *place, ledger, is_refused)
-            {
-                withdrawn.insert((*id, *place));
-            }
-        }
-        let places = places
+        let withdrawn = self.queues.withdraw(places, is_refused, &mut self.ledger);
+        self.withdraw_copies(withdrawn)
+    }
+
+    /// The same for messages that a stream could not keep.
+    pub fn withdraw_contents(&mut self, contents: &[Arc<MessageContent>]) {
+        self.begin();
+        let mut withdrawn = Withdrawn::default();
+        contents
             .iter()
-            .filter_map(|(queue, place)| Some((*keys.get(queue)?, *place)));
-        self.queues.withdraw_near(places, ledger, is_refused);
-        withdrawn
+            .for_each(|content| withdrawn.add_content(content));
+        self.withdraw_copies(withdrawn);
+    }
+
+    fn withdraw_copies(&mut self, mut withdrawn: Withdrawn) -> HashSet<(QueueId, i64)> {
+        let ledger = &mut self.ledger;
+        if !withdrawn.is_done() {
+            self.queues.withdraw_copies(&mut withdrawn, ledger);
+        }
+        if !withdrawn.is_done() {
+            self.histories
+                .withdraw(|content| withdrawn.has(content), ledger);
+        }
+        withdrawn.places
     }
 
     /// Whether a message's publisher waits for a confirm or a commit, so that the message can be refused.

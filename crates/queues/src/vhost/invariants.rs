@@ -68,6 +68,7 @@ impl<H> Vhost<H> {
             |key| self.is_waited_for(key),
         );
         self.transactions.check_invariants();
+        self.queues.check_delays();
     }
 
     fn held(&self) -> Held {

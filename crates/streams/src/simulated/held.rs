@@ -49,7 +49,8 @@ impl Rig {
             move |vhost, written| send(vhost, Report::Written(written)),
             move |vhost, mut unwritten: Unwritten<'_>| {
                 let departures = unwritten.take_departures();
-                unwritten.leave_out(|content| content.body() == b"refused", &HashSet::new());
+                unwritten.refuse(|content| content.body() == b"refused");
+                unwritten.leave_out(&HashSet::new());
                 sends(vhost, Report::Unwritten(departures));
             },
             |_, _| {},
