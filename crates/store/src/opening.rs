@@ -192,15 +192,10 @@ impl Store {
     /// and the messages of queues that are not declared, which a vhost had let out of memory.
     pub fn wake(&mut self) -> Result<(), StoreError> {
         self.open_log()?;
-        let Form::Written(written) = &self.form else {
+        if !matches!(self.form, Form::Written(_)) {
             return Ok(());
-        };
-        let mut forgotten: Vec<QueueKey> = {
-            let state = lock(written.log.state());
-            let queues = state.queues.iter().filter(|(_, queue)| queue.count > 0);
-            queues.map(|(key, _)| *key).collect()
-        };
-        forgotten.retain(|key| key.vhost != 0 && self.names.queue_name(*key).is_none());
+        }
+        let mut forgotten = self.undeclared();
         if self.names.wake() {
             forgotten.push(RESTED);
         }
@@ -209,6 +204,19 @@ impl Store {
         self.commit_with(bytes_max, Purpose::Freeing, |draft, _, _| {
             forgotten.iter().for_each(|queue| draft.purge(*queue));
         })
+    }
+
+    /// The queues with messages that are not declared. The store must be open for writing.
+    pub(crate) fn undeclared(&self) -> Vec<QueueKey> {
+        let Form::Written(written) = &self.form else {
+            return Vec::new();
+        };
+        let state = lock(written.log.state());
+        let queues = state.queues.iter();
+        let undeclared = queues.filter(|(key, queue)| {
+            key.vhost != 0 && queue.count > 0 && self.names.queue_name(**key).is_none()
+        });
+        undeclared.map(|(key, _)| *key).collect()
     }
 
     /// Opens the log for writing, or makes the store, and continues without what is missing.

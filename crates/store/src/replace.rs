@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use crosstie_queues::{Position, Record};
+use crosstie_queues::{Position, QueueId, Record};
 
 use crate::error::StoreError;
 use crate::{Batch, Store, StoreConfig, contents};
@@ -35,6 +35,15 @@ pub fn replace(store: &Path, vhost: &str, from: &Path) -> Result<Replaced, Store
     );
     // Queues and exchanges are removed after their bindings.
     let mut records: Vec<_> = before.iter().rev().filter_map(end).collect();
+    store.open_log()?;
+    if let Some(number) = store.vhost_number(vhost) {
+        // Messages that a vhost had let out of memory when it was killed: a queue of the copy may have their number.
+        let undeclared = store.undeclared().into_iter();
+        let of_vhost = undeclared.filter(|key| key.vhost == number);
+        records.extend(of_vhost.map(|key| Record::Purged {
+            queue: QueueId(key.queue),
+        }));
+    }
     records.extend(of_vhost);
     let mut batch = Batch::default();
     batch.push(&Arc::from(vhost), records, Position(1));

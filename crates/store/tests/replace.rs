@@ -73,6 +73,30 @@ fn a_vhost_is_replaced_and_others_are_as_they_were() {
 }
 
 #[test]
+fn messages_without_a_queue_do_not_come_to_one_with_their_number() {
+    let (directory, beside) = (directory(), directory());
+    let copy = beside.path().join("copy");
+    // A vhost had let those of a transient queue out of memory when it was killed.
+    let other = [queue(1, "other"), enqueued(9, 1)];
+    let before = [
+        queue(1, "q"),
+        enqueued(1, 1),
+        enqueued(7, 1),
+        enqueued(7, 2),
+    ];
+    let now = [queue(7, "r"), enqueued(7, 2), enqueued(7, 3)];
+    fill(&path(&directory), &[("/", &before), ("other", &other)]);
+    fill(&copy, &[("/", &now)]);
+    replace(&path(&directory), "/", &copy).expect("a store");
+    let of = |vhost: &str| {
+        let kept = kept(&directory).into_iter();
+        let found = kept.filter(|(name, _)| name == vhost);
+        found.map(|(_, record)| record).collect::<Vec<_>>()
+    };
+    assert_eq!((of("/"), of("other")), (now.to_vec(), other.to_vec()));
+}
+
+#[test]
 fn a_store_that_is_not_there_is_made() {
     let (directory, beside) = (directory(), directory());
     let copy = beside.path().join("copy");
