@@ -1,6 +1,6 @@
 //! A commit before it is written: its records as bytes, and the changes that they make.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use super::index::Left;
 use super::places::PlaceSet;
@@ -20,8 +20,8 @@ pub(crate) struct Draft {
     records: u32,
     /// The last record's header.
     last: Option<(Header, usize)>,
-    /// Acknowledgements that are not records yet.
-    gone: Vec<(QueueKey, u32, PlaceSet)>,
+    /// Acknowledgements that are not records yet, by queue and segment. A commit may have those of many pairs.
+    gone: BTreeMap<(QueueKey, u32), PlaceSet>,
     /// The messages stored by this commit, once a removal asks for them.
     stored: Option<HashSet<(QueueKey, i64)>>,
 }
@@ -87,11 +87,11 @@ impl Draft {
         write: impl FnOnce(&mut Vec<u8>) -> u64,
     ) -> u32 {
         // The same place in the same segment may be on its way out.
-        let is_leaving = |(key, about, places): &(QueueKey, u32, PlaceSet)| {
-            (*key, *about) == (queue, self.segment)
-                && places.last().is_some_and(|last| place <= last)
-        };
-        if self.gone.iter().any(is_leaving) {
+        let leaving = self.gone.get(&(queue, self.segment));
+        if leaving
+            .and_then(PlaceSet::last)
+            .is_some_and(|last| place <= last)
+        {
             self.flush();
         }
         let mut body = 0;
@@ -118,14 +118,7 @@ impl Draft {
             None if self.has_stored(queue, place) => self.segment,
             None => return,
         };
-        let waiting = self.gone.iter_mut();
-        let mut waiting = waiting.filter(|(key, segment, _)| (*key, *segment) == (queue, about));
-        match waiting.next() {
-            Some((.., places)) => drop(places.insert(place)),
-            None => self
-                .gone
-                .push((queue, about, std::iter::once(place).collect())),
-        }
+        self.gone.entry((queue, about)).or_default().insert(place);
     }
 
     /// Removes the messages of a queue so far, from the first place to the last.
@@ -259,7 +252,7 @@ impl Draft {
 
     /// Writes the acknowledgements that wait: one record for each queue and segment.
     fn flush(&mut self) {
-        for (queue, about, places) in std::mem::take(&mut self.gone) {
+        for ((queue, about), places) in std::mem::take(&mut self.gone) {
             self.record(Kind::Gone, queue, 0, about, |out| places.encode(out));
             self.changes.push(Change::Gone {
                 queue,
