@@ -3,7 +3,7 @@
 //! A snapshot is taken between two commits, and then read by a thread of its own; segments that are freed meanwhile
 //! keep their files until the copy is complete. It is made under a temporary name.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
@@ -44,8 +44,9 @@ pub(crate) struct Job {
     /// The sequence after the last record.
     end_sequence: u64,
     time_ms: u64,
-    /// Entities that only the copy has.
+    /// Entities that only the copy has, and deliveries that only the copy counts.
     added: Vec<Entity>,
+    delivered: HashMap<QueueKey, BTreeMap<i64, u32>>,
     /// Keeps the files.
     _held: Held,
 }
@@ -86,6 +87,7 @@ impl Job {
                 end_sequence: 1,
                 time_ms: store.now_ms(),
                 added: Vec::new(),
+                delivered: HashMap::new(),
                 _held: Held::Nothing,
             });
         };
@@ -100,6 +102,7 @@ impl Job {
             end_sequence: log.next_sequence(),
             time_ms: store.now_ms(),
             added: Vec::new(),
+            delivered: HashMap::new(),
         };
         job.add(store, last);
         Ok(job)
@@ -120,13 +123,14 @@ impl Job {
             end_sequence: recovered.next_sequence,
             time_ms: recovered.confirmed.time_ms,
             added: Vec::new(),
+            delivered: HashMap::new(),
             _held: Held::Directory { _lock: held },
         })
     }
 
     /// Adds deliveries, and places from which on messages were never delivered.
     fn add(&mut self, store: &Store, last: &Batch) {
-        let mut deliveries = HashMap::new();
+        let mut delivered: HashMap<QueueKey, BTreeMap<i64, u32>> = HashMap::new();
         for (name, record) in last.records() {
             let Some(vhost) = store.vhost_number(name) else {
                 continue;
@@ -135,13 +139,16 @@ impl Job {
                 Record::Delivered {
                     queue,
                     place,
-                    deliveries: count,
+                    deliveries,
                 } => {
                     let queue = QueueKey {
                         vhost,
                         queue: queue.0,
                     };
-                    deliveries.insert((queue, *place), *count);
+                    delivered
+                        .entry(queue)
+                        .or_default()
+                        .insert(*place, *deliveries);
                 }
                 Record::Rested { .. } => {
                     let record = record.clone();
@@ -150,20 +157,20 @@ impl Job {
                 _ => {}
             }
         }
-        for part in &mut self.snapshot.parts {
-            for ((queue, place), count) in &deliveries {
-                part.note_deliveries(*queue, *place, *count);
-            }
-        }
+        self.delivered = delivered;
     }
 
     /// Makes the copy, unless `is_over` says that the node stops.
     pub(crate) fn run(
-        self,
+        mut self,
         path: &Path,
         is_over: &mut dyn FnMut() -> bool,
     ) -> Result<Backup, StoreError> {
         check_vacancy(path)?;
+        // Here, and not on the committer's thread: a backup may have many of them.
+        for part in &mut self.snapshot.parts {
+            part.note_deliveries(&self.delivered);
+        }
         let draft = beside(path, ".partial");
         let file = OpenOptions::new()
             .write(true)

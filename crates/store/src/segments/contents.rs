@@ -1,6 +1,6 @@
 //! Reads what a store has: all of it as it was at one time, or a queue's messages from a place on.
 
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -82,13 +82,20 @@ impl Snapshot {
 }
 
 impl Part {
-    /// Notes deliveries, if it has the message.
-    pub(crate) fn note_deliveries(&mut self, queue: QueueKey, place: i64, deliveries: u32) {
-        let found = self.queues.iter_mut().find(|(found, _)| *found == queue);
-        if let Some((_, left)) = found
-            && left.live.contains(place)
-        {
-            left.deliveries.insert(place, deliveries);
+    /// Notes the deliveries of those of its messages that are among these.
+    pub(crate) fn note_deliveries(&mut self, delivered: &HashMap<QueueKey, BTreeMap<i64, u32>>) {
+        for (queue, left) in &mut self.queues {
+            let Some((delivered, (first, last))) = delivered
+                .get(queue)
+                .zip(left.live.first().zip(left.live.last()))
+            else {
+                continue;
+            };
+            for (place, deliveries) in delivered.range(first..=last) {
+                if left.live.contains(*place) {
+                    left.deliveries.insert(*place, *deliveries);
+                }
+            }
         }
     }
 
