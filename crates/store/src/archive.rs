@@ -20,7 +20,7 @@ use crosstie_queues::{MessageContent, StoredMessage};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::form::BACKUP_MAGIC;
 use crate::items;
-use crate::segments::bytes::Cursor;
+use crate::segments::bytes::{Cursor, SEQUENCE_MAX, TIME_MAX_MS};
 use crate::segments::contents::Item;
 use crate::segments::disk::DiskFile;
 use crate::segments::draft::Draft;
@@ -62,12 +62,15 @@ impl Head {
         let mut cursor = Cursor::new(bytes.strip_prefix(BACKUP_MAGIC)?);
         let checksum = cursor.u32()?;
         (crc32fast::hash(cursor.rest().get(..32)?) == checksum).then_some(())?;
-        Some(Self {
+        let head = Self {
             records: cursor.u64()?,
             end_sequence: cursor.u64()?,
-            time_ms: cursor.u64()?,
+            time_ms: cursor.u64()?.min(TIME_MAX_MS),
             number: cursor.u64()?,
-        })
+        };
+        // Half: a store that is made of it begins there, and has room for as much again.
+        let is_possible = head.records.max(head.end_sequence) <= SEQUENCE_MAX / 2;
+        is_possible.then_some(head)
     }
 }
 
@@ -301,4 +304,26 @@ impl Chunk {
 
 fn damaged(path: &Path, what: String) -> StoreError {
     StoreError::new(path, StoreErrorKind::Damaged { what })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_backup_with_an_impossible_sequence_is_none() {
+        let head = Head {
+            records: 3,
+            end_sequence: SEQUENCE_MAX / 2,
+            time_ms: 7,
+            number: 9,
+        };
+        assert_eq!(Head::decode(&head.encode()), Some(head));
+        let end_sequence = SEQUENCE_MAX / 2 + 1;
+        let crafted = Head {
+            end_sequence,
+            ..head
+        };
+        assert_eq!(Head::decode(&crafted.encode()), None);
+    }
 }

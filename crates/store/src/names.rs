@@ -99,9 +99,10 @@ impl Names {
         name.is_some_and(|name| self.places.get(&name) == Some(&place))
     }
 
-    /// Whether a vhost without a number can have one.
-    pub(crate) fn has_numbers(&self) -> bool {
-        !self.vhosts.contains_key(&u16::MAX)
+    /// The number of vhosts that can have numbers yet.
+    pub(crate) fn numbers_left(&self) -> usize {
+        let last = self.vhosts.keys().max().copied().unwrap_or_default();
+        usize::from(u16::MAX - last)
     }
 
     pub(crate) fn find_vhost(&self, name: &str) -> Option<u16> {

@@ -1,5 +1,6 @@
 //! The store: a directory of segments, records in and out.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, MutexGuard, PoisonError};
@@ -13,6 +14,7 @@ use crate::names::Names;
 use crate::page::{self, PageRead};
 use crate::place::Lock;
 use crate::room::{Room, room};
+use crate::segments::bytes::TIME_MAX_MS;
 use crate::segments::clean::Cleaning;
 use crate::segments::contents::Contents;
 use crate::segments::draft::Draft;
@@ -141,8 +143,9 @@ impl Store {
         if batch.is_empty() {
             return Ok(());
         }
-        let is_new = |(vhost, _): (&Arc<str>, &Record)| self.names.find_vhost(vhost).is_none();
-        if !self.names.has_numbers() && batch.records().any(is_new) {
+        let vhosts = batch.positions().iter().map(|(vhost, _)| vhost);
+        let new = vhosts.filter(|vhost| self.names.find_vhost(vhost).is_none());
+        if new.count() > self.names.numbers_left() && self.lacks_numbers(batch) {
             let error = std::io::Error::other("a store has at most 65,535 vhosts");
             return Err(StoreError::io(&self.config.path, "writing it", error));
         }
@@ -159,6 +162,15 @@ impl Store {
                 writer.write(number, record);
             }
         })
+    }
+
+    /// Whether more vhosts have their first records in a batch than numbers are left.
+    fn lacks_numbers(&self, batch: &Batch) -> bool {
+        let vhosts = batch.records().map(|(vhost, _)| vhost);
+        let new: HashSet<_> = vhosts
+            .filter(|vhost| self.names.find_vhost(vhost).is_none())
+            .collect();
+        new.len() > self.names.numbers_left()
     }
 
     pub(crate) fn commit_with(
@@ -361,12 +373,13 @@ impl Clock {
         let wall_ms = since.map_or(0, |since| since.as_millis() as u64);
         Self {
             start: Instant::now(),
-            start_ms: wall_ms.max(from_ms),
+            start_ms: wall_ms.max(from_ms).min(TIME_MAX_MS),
         }
     }
 
     fn now_ms(&self) -> u64 {
-        self.start_ms + self.start.elapsed().as_millis() as u64
+        let now_ms = self.start_ms + self.start.elapsed().as_millis() as u64;
+        now_ms.min(TIME_MAX_MS)
     }
 }
 
@@ -397,4 +410,47 @@ impl StoreError {
 
 pub(crate) fn lock(state: &std::sync::Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use crosstie_queues::Position;
+
+    use crate::segments::entity::Entity;
+
+    use super::*;
+
+    #[test]
+    fn more_new_vhosts_than_numbers_in_one_batch_are_refused() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let opened = Store::open(StoreConfig::new(directory.path().join("store")));
+        let (mut store, _) = opened.expect("a store");
+        let last = Entity::Vhost {
+            number: u16::MAX - 1,
+            name: "last".into(),
+        };
+        store.names.restore(&last, 1);
+        let batch = |vhosts: &[&str]| {
+            let mut batch = Batch::default();
+            for vhost in vhosts {
+                let record = Record::ExchangeDeleted { name: "x".into() };
+                batch.push(&(*vhost).into(), vec![record], Position(1));
+            }
+            batch
+        };
+        let refused = store.commit(&batch(&["last", "a", "b"]));
+        let refused = refused.expect_err("there is one number").to_string();
+        assert!(refused.contains("65,535"), "{refused}");
+        store.commit(&batch(&["last", "a"])).expect("there is one");
+        store.commit(&batch(&["a"])).expect("it has one");
+        store.commit(&batch(&["b"])).expect_err("there is none");
+    }
+
+    #[test]
+    fn a_clock_from_an_impossible_time_goes_on() {
+        for from_ms in [TIME_MAX_MS - 1, u64::MAX] {
+            let now_ms = Clock::begin(from_ms).now_ms();
+            assert!((TIME_MAX_MS - 1..=TIME_MAX_MS).contains(&now_ms));
+        }
+    }
 }

@@ -5,6 +5,10 @@
 /// More records are never written: the next sequences of any that is read are numbers too.
 pub(crate) const SEQUENCE_MAX: u64 = 1 << 62;
 
+/// The last time that a store notes, in milliseconds since 1970: in the year 10889. A clock that was wrong once, or a crafted
+/// file, must not bring later times to an overflow.
+pub(crate) const TIME_MAX_MS: u64 = 1 << 48;
+
 /// Appends a number in groups of seven bits, the lowest first.
 pub(crate) fn put_number(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {

@@ -6,7 +6,7 @@
 use std::io;
 use std::sync::Arc;
 
-use super::bytes::{Cursor, SEQUENCE_MAX};
+use super::bytes::{Cursor, SEQUENCE_MAX, TIME_MAX_MS};
 use super::disk::{Disk, DiskFile, read_whole};
 
 /// The contents.
@@ -92,7 +92,25 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Confirmed> {
     (crc32fast::hash(body) == checksum).then_some(())?;
     let confirmed = Confirmed {
         sequence: cursor.u64()?,
-        time_ms: cursor.u64()?,
+        time_ms: cursor.u64()?.min(TIME_MAX_MS),
     };
     (confirmed.sequence <= SEQUENCE_MAX).then_some(confirmed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_that_cannot_be_is_the_last_one_that_can() {
+        let written = encode(Confirmed {
+            sequence: 5,
+            time_ms: u64::MAX,
+        });
+        let read = Confirmed {
+            sequence: 5,
+            time_ms: TIME_MAX_MS,
+        };
+        assert_eq!(decode(&written), Some(read));
+    }
 }

@@ -201,9 +201,12 @@ fn decode_head(bytes: &[u8]) -> Option<Head> {
     let Summary {
         first_sequence,
         end_sequence,
+        data_bytes,
         ..
     } = head.summary;
-    (first_sequence <= end_sequence && end_sequence <= SEQUENCE_MAX).then_some(head)
+    let is_possible = first_sequence <= end_sequence && end_sequence <= SEQUENCE_MAX;
+    // An offset has 32 bits.
+    (is_possible && data_bytes <= u32::MAX.into()).then_some(head)
 }
 
 fn decode_body(head: Head, body: &[u8]) -> Option<Summary> {
@@ -211,6 +214,7 @@ fn decode_body(head: Head, body: &[u8]) -> Option<Summary> {
     let mut summary = head.summary;
     let mut cursor = Cursor::new(body);
     let mut messages = head.offsets_bytes as usize / 4;
+    let mut record_bytes = summary.data_bytes;
     for _ in 0..cursor.count()? {
         let queue = queue(&mut cursor)?;
         let stored = cursor.number()?;
@@ -218,6 +222,9 @@ fn decode_body(head: Head, body: &[u8]) -> Option<Summary> {
             record: cursor.number()?,
             body: cursor.number()?,
         };
+        // They are in the segment; several messages may share a body.
+        record_bytes = record_bytes.checked_sub(bytes.record)?;
+        (bytes.body <= stored.checked_mul(u32::MAX.into())?).then_some(())?;
         let left = Left::decode(&mut cursor, messages)?;
         messages -= left.live.len();
         let run = RunSummary {
@@ -359,7 +366,7 @@ mod tests {
         let run = |live: &[i64]| RunSummary {
             stored: 4,
             bytes: Size {
-                record: 400,
+                record: 160,
                 body: 200,
             },
             left: left(live),
@@ -374,6 +381,17 @@ mod tests {
             about: vec![(3, queue(5), left(&[]))],
         };
         let bytes = encode(&summary, &index);
+        let crafted = |change: &dyn Fn(&mut Summary)| {
+            let mut crafted = summary.clone();
+            change(&mut crafted);
+            decode(&encode(&crafted, &index))
+        };
+        // More than the segment has: sums of it would overflow.
+        assert_eq!(crafted(&|s| s.queues[0].1.bytes.record = 385), None);
+        assert_eq!(crafted(&|s| s.queues[0].1.bytes.record = u64::MAX), None);
+        assert_eq!(crafted(&|s| s.queues[0].1.bytes.body = u64::MAX), None);
+        assert_eq!(crafted(&|s| s.queues[0].1.stored = u64::MAX), None);
+        assert_eq!(crafted(&|s| s.data_bytes = 1 << 32), None);
         assert_eq!(decode(&bytes), Some((summary, index)));
         for bit in 0..bytes.len() * 8 {
             let mut wrong = bytes.clone();

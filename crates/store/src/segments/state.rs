@@ -249,7 +249,8 @@ impl State {
         let bytes_of = |count: usize| (count as u64).saturating_mul(message_bytes);
         of.count = of.count + gained - gone;
         within.live += gained;
-        within.live_bytes = within.live_bytes.saturating_add(bytes_of(gained));
+        let live_bytes = within.live_bytes.saturating_add(bytes_of(gained));
+        within.live_bytes = live_bytes.min(within.data_bytes.max(within.live_bytes));
         within.lose(gone, bytes_of(gone));
         self.to_check.insert(about);
     }
@@ -313,11 +314,13 @@ impl State {
             let live_bytes = (count as u64).saturating_mul(run.message_bytes());
             segment.queues.insert(queue);
             segment.live += count;
-            segment.live_bytes += live_bytes;
+            segment.live_bytes = segment.live_bytes.saturating_add(live_bytes);
             let of = self.queues.entry(queue).or_default();
             of.count += count;
             of.runs.insert(number, run);
         }
+        // It may be more only if messages are counted whose records could not be read.
+        segment.live_bytes = segment.live_bytes.min(segment.data_bytes);
         segment.low_since = segment.is_low().then(Instant::now);
         self.segments.insert(number, segment);
         for (about, queue, left) in summary.about {
@@ -433,7 +436,10 @@ impl Queue {
             from: live().filter_map(PlaceSet::first).min()?,
             to: live().filter_map(PlaceSet::last).max()?,
             messages: self.count,
-            body_bytes: self.runs.values().map(Run::body_bytes).sum(),
+            body_bytes: self
+                .runs
+                .values()
+                .fold(0, |sum, run| sum.saturating_add(run.body_bytes())),
         })
     }
 
