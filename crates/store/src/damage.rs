@@ -100,9 +100,9 @@ pub(crate) fn describe(recovered: &Recovered, names: &Names, lost_entities: usiz
 /// Queues named one by one, in a clause each.
 const UNDECLARED_MAX: usize = 20;
 
-/// Queues with readable messages that no declaration names, a clause each. If declarations are missing, these may be
+/// Queues with readable messages that no declaration names, and their messages. If declarations are missing, these may be
 /// theirs; otherwise the queues were transient, and a start forgets them.
-pub(crate) fn undeclared(recovered: &Recovered, names: &Names) -> Vec<String> {
+pub(crate) fn undeclared(recovered: &Recovered, names: &Names) -> Vec<(QueueKey, u64)> {
     let queues = recovered.state.queues.iter();
     let undeclared = queues.filter(|(key, queue)| {
         let is_declared =
@@ -113,20 +113,35 @@ pub(crate) fn undeclared(recovered: &Recovered, names: &Names) -> Vec<String> {
         .map(|(key, queue)| (*key, queue.count as u64))
         .collect();
     undeclared.sort_unstable();
+    undeclared
+}
+
+/// Those queues, a clause each; `are_anew`: they have been declared anew.
+pub(crate) fn name_undeclared(
+    mut undeclared: Vec<(QueueKey, u64)>,
+    names: &Names,
+    are_anew: bool,
+) -> Vec<String> {
     let rest = undeclared.split_off(undeclared.len().min(UNDECLARED_MAX));
     let mut clauses: Vec<_> = undeclared
         .into_iter()
-        .map(|(key, messages)| {
-            let queue = match names.vhost_name(key.vhost) {
-                Some(_) => Damaged::new(names, key, messages, 0).to_string(),
-                None => format!(
-                    "queue {} of vhost number {}: {}",
-                    key.queue,
-                    key.vhost,
-                    counted(messages, "message")
-                ),
+        .map(|(key, count)| {
+            let messages = counted(count, "message");
+            let vhost = match names.vhost_name(key.vhost) {
+                Some(name) => format!("vhost '{name}'"),
+                None => format!("vhost number {}", key.vhost),
             };
-            format!("{queue} without a declaration, which only `crosstie store salvage` brings")
+            let number = key.queue;
+            let queue = names.queue_name(key).map(|name| format!("queue '{name}' of {vhost}"));
+            match queue.filter(|_| are_anew) {
+                Some(queue) => format!(
+                    "the declaration of queue number {number}, whose {messages} are now in {queue}"
+                ),
+                None => format!(
+                    "queue {number} of {vhost}: {messages} without a declaration, which `--accept-loss` and `crosstie \
+                     store salvage` declare anew"
+                ),
+            }
         })
         .collect();
     if !rest.is_empty() {

@@ -1,11 +1,12 @@
 //! Items that were read, as the records of a restore.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use crosstie_queues::{Destination, Kept, QueueId, Record, StoredMessage};
 
-use crate::names::Names;
+use crate::names::{Names, salvaged_name};
+use crate::segments::bytes::SEQUENCE_MAX;
 use crate::segments::contents::Item;
 use crate::segments::entity::Entity;
 use crate::segments::record::{ENTITIES, QueueKey};
@@ -62,6 +63,47 @@ impl Gathered {
             _ => None,
         });
         prioritized.collect()
+    }
+
+    /// Declares queues and vhosts whose declarations are lost: durable classic queues, by new names. Returns the
+    /// declarations.
+    pub(crate) fn declare_anew(&mut self, queues: impl Iterator<Item = QueueKey>) -> Vec<Entity> {
+        let mut anew = Vec::new();
+        let queues: Vec<_> = queues.collect();
+        let of_declared = self.declared.iter().map(|(vhost, ..)| *vhost);
+        let vhosts = of_declared.chain(queues.iter().map(|key| key.vhost));
+        let vhosts: BTreeSet<u16> = vhosts.collect();
+        for number in vhosts {
+            if self.names.vhost_name(number).is_none() {
+                let names = &self.names;
+                let name = salvaged_name(number.into(), |name| names.find_vhost(name).is_some());
+                self.add_anew(Entity::Vhost { number, name }, &mut anew);
+            }
+        }
+        let mut taken = self.names.queue_names();
+        for key in queues {
+            if self.names.queue_name(key).is_some() {
+                continue;
+            }
+            let name = salvaged_name(key.queue, |name| taken.contains(&(key.vhost, name.into())));
+            taken.insert((key.vhost, Arc::clone(&name)));
+            let record = Record::QueueDeclared {
+                id: QueueId(key.queue),
+                name,
+                auto_delete: false,
+                arguments: Default::default(),
+            };
+            let vhost = key.vhost;
+            self.add_anew(Entity::Declared { vhost, record }, &mut anew);
+        }
+        anew
+    }
+
+    fn add_anew(&mut self, entity: Entity, anew: &mut Vec<Entity>) {
+        // Behind all real ones. It gets another place when it is written.
+        let place = SEQUENCE_MAX as i64 + 1 + anew.len() as i64;
+        self.add(ENTITIES, place, Item::Entity(Some(entity.clone())));
+        anew.push(entity);
     }
 
     /// The queues with damaged messages, or with acknowledgements that are.

@@ -117,6 +117,14 @@ impl Names {
         self.queues.get(&queue)
     }
 
+    /// The names of all queues, with their vhosts.
+    pub(crate) fn queue_names(&self) -> BTreeSet<(u16, Arc<str>)> {
+        let queues = self.queues.iter();
+        queues
+            .map(|(key, name)| (key.vhost, Arc::clone(name)))
+            .collect()
+    }
+
     /// Adds a declaration; returns the place of the one that it replaces.
     pub(crate) fn declare(&mut self, vhost: u16, record: &Record, place: i64) -> Option<i64> {
         let name = Name::of(vhost, record)?;
@@ -290,6 +298,16 @@ impl Name {
         };
         [Some(end(false, source)), Some(end(*to_queue, destination))]
     }
+}
+
+/// The name of a vhost or a queue that is declared anew.
+pub(crate) fn salvaged_name(number: u64, is_taken: impl Fn(&str) -> bool) -> Arc<str> {
+    let names = (1..).map(|nth| match nth {
+        1 => format!("salvaged-{number}"),
+        _ => format!("salvaged-{number}-{nth}"),
+    });
+    let mut free = names.filter(|name| !is_taken(name));
+    free.next().unwrap_or_default().into()
 }
 
 fn queue_name(record: &Record) -> Option<Arc<str>> {

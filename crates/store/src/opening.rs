@@ -3,13 +3,14 @@
 use std::collections::HashSet;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
+use std::mem;
 use std::path::Path;
 use std::sync::Arc;
 
 use crosstie_queues::{LEVELED, QueueId};
 
 use crate::claim::Claim;
-use crate::damage::{describe, undeclared};
+use crate::damage::{describe, name_undeclared, undeclared};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::gather::Gathered;
 use crate::names::Names;
@@ -18,12 +19,14 @@ use crate::room::room;
 use crate::segments::clean::{PATIENCE, left_bytes};
 use crate::segments::contents::{Contents, Snapshot};
 use crate::segments::disk::RealDisk;
+use crate::segments::entity::Entity;
 use crate::segments::log::{Log, LogConfig, Purpose};
 use crate::segments::manifest::{self, Manifest};
 use crate::segments::record::{ENTITIES, QueueKey, RESTED};
 use crate::segments::recover::{Recovered, recover};
 use crate::store::{Clock, Form, Mending, Repair, Written, lock};
-use crate::{Damaged, Restored, Store, StoreConfig, build};
+use crate::write::Writer;
+use crate::{Batch, Damaged, Restored, Store, StoreConfig, build};
 
 /// A store that was read, and locked.
 struct Opened {
@@ -130,16 +133,15 @@ impl Store {
             mut recovered,
             lock,
         } = opened;
-        // A start forgets the messages of queues that are not declared.
+        let acknowledgements = recovered.loss.acknowledgements.clone();
+        let accepts_loss = self.config.accepts_loss;
+        let (mut missing, anew) = find_missing(&mut recovered, &mut gathered, accepts_loss);
+        // A start forgets the messages of other queues that are not declared.
         let names = &gathered.names;
         gathered
             .damaged
             .retain(|key, _| names.queue_name(*key).is_some());
-        let damage = gathered.damage(&recovered.loss.acknowledgements);
-        let mut missing = describe(&recovered, &gathered.names, gathered.lost_entities.len());
-        if !missing.is_empty() {
-            missing.extend(undeclared(&recovered, &gathered.names));
-        }
+        let damage = gathered.damage(&acknowledgements);
         // Messages with priorities that an earlier version wrote are needed in memory, so that they cannot be set apart.
         let in_memory = gathered.damaged.iter().filter(|(key, places)| {
             prioritized.contains(key) && places.iter().any(|place| *place < LEVELED)
@@ -159,17 +161,15 @@ impl Store {
             deep.extend(gathered.damaged.keys());
         }
         self.damage = damage;
-        let mut repair = Repair::new();
+        let mut repair = Repair::default();
         if self.config.accepts_loss {
             self.accepted.extend(missing);
-            recovered.accept();
-            repair.extend(
-                gathered
-                    .damaged
-                    .iter()
-                    .map(|(key, places)| (*key, places.clone())),
-            );
-            repair.push((ENTITIES, gathered.lost_entities.clone()));
+            let damaged = gathered.damaged.iter();
+            repair.places = damaged
+                .map(|(key, places)| (*key, places.clone()))
+                .chain([(ENTITIES, gathered.lost_entities.clone())])
+                .collect();
+            repair.anew = anew;
         }
         for key in deep {
             let Some(queue) = recovered.state.queues.get(&key) else {
@@ -228,7 +228,7 @@ impl Store {
                 self.obstacle = None;
             }
             let lock = make(&path)?;
-            self.form = Form::Unread(Repair::new(), lock);
+            self.form = Form::Unread(Repair::default(), lock);
         }
         if let Form::Unread(..) = self.form {
             // A store that was just made has a name that lasts, before anything is in it.
@@ -237,13 +237,13 @@ impl Store {
             if self.config.accepts_loss {
                 recovered.accept();
             }
-            let unread = std::mem::replace(&mut self.form, Form::Absent(None));
+            let unread = mem::replace(&mut self.form, Form::Absent(None));
             if let Form::Unread(repair, lock) = unread {
                 self.form = Form::Read(Box::new(recovered), repair, lock);
             }
         }
         if let Form::Read(..) = self.form {
-            let read = std::mem::replace(&mut self.form, Form::Absent(None));
+            let read = mem::replace(&mut self.form, Form::Absent(None));
             if let Form::Read(recovered, repair, lock) = read {
                 place::forget_replacement(&path);
                 self.open_read(*recovered, repair, lock)?;
@@ -311,11 +311,12 @@ impl Store {
             given_up: _,
             repair,
         } = mending;
-        let has_places = repair.iter().any(|(_, places)| !places.is_empty());
+        let Repair { places, anew } = repair;
+        let has_places = places.iter().any(|(_, places)| !places.is_empty());
         let Form::Written(written) = &self.form else {
             return Ok(());
         };
-        if remains.is_empty() && !has_places {
+        if remains.is_empty() && !has_places && anew.is_empty() {
             return Ok(());
         }
         let lefts: Vec<_> = {
@@ -326,20 +327,45 @@ impl Store {
             };
             remains.iter().filter_map(left).collect()
         };
-        let places = repair.iter().map(|(_, places)| places.len() as u64);
-        let bytes_max = places.map(|places| 128 + 32 * places).sum::<u64>()
+        let of_places = places.iter().map(|(_, places)| places.len() as u64);
+        let bytes_max = of_places.map(|places| 128 + 32 * places).sum::<u64>()
+            + 1024 * anew.len() as u64
             + lefts.iter().map(|(.., left)| left_bytes(left)).sum::<u64>();
-        self.commit_with(bytes_max, Purpose::Freeing, |draft, state, _| {
+        self.commit_with(bytes_max, Purpose::Freeing, |draft, state, names| {
             for (about, queue, left) in lefts {
                 draft.remain(queue, about, left);
             }
-            for (queue, places) in repair {
+            for (queue, places) in places {
                 for place in places {
                     draft.remove(state, *queue, *place);
                 }
             }
+            let mut writer = Writer::new(draft, state, names, &Batch::default());
+            anew.iter().for_each(|entity| writer.declare_anew(entity));
         })
     }
+}
+
+/// Confirmed data that is missing, a clause each. If that is accepted, also declarations in place of those that are lost.
+fn find_missing(
+    recovered: &mut Recovered,
+    gathered: &mut Gathered,
+    accepts_loss: bool,
+) -> (Vec<String>, Vec<Entity>) {
+    let mut missing = describe(recovered, &gathered.names, gathered.lost_entities.len());
+    let may_lack_declarations = !missing.is_empty();
+    if accepts_loss {
+        recovered.accept();
+    }
+    let mut anew = Vec::new();
+    if may_lack_declarations {
+        let queues = undeclared(recovered, &gathered.names);
+        if accepts_loss {
+            anew = gathered.declare_anew(queues.iter().map(|(key, _)| *key));
+        }
+        missing.extend(name_undeclared(queues, &gathered.names, !anew.is_empty()));
+    }
+    (missing, anew)
 }
 
 impl Opened {

@@ -13,6 +13,7 @@ use crate::build::Copy;
 use crate::check::{Checked, CheckedSegments, Transient, absent, check_backup, check_segments};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::file::folder;
+use crate::names::salvaged_name;
 use crate::place::{self, Found, Lock};
 use crate::segments::contents::{Item, Snapshot};
 use crate::segments::disk::RealDisk;
@@ -200,13 +201,10 @@ impl New {
     /// Declares a queue whose own declaration is lost: a durable classic one.
     fn declare(&mut self, queue: QueueKey) -> Result<(Arc<str>, Arc<str>), StoreError> {
         let vhost = self.vhost(queue.vhost)?;
-        let names = (1..).map(|nth| match nth {
-            1 => Arc::from(format!("salvaged-{}", queue.queue)),
-            _ => Arc::from(format!("salvaged-{}-{nth}", queue.queue)),
+        let taken = &self.names;
+        let name = salvaged_name(queue.queue, |name| {
+            taken.contains(&(queue.vhost, name.into()))
         });
-        let mut free =
-            names.filter(|name: &Arc<str>| !self.names.contains(&(queue.vhost, Arc::clone(name))));
-        let name = free.next().unwrap_or_else(|| Arc::from(""));
         let record = Record::QueueDeclared {
             id: QueueId(queue.queue),
             name: Arc::clone(&name),
@@ -226,7 +224,10 @@ impl New {
         if let Some(name) = self.vhosts.get(&number) {
             return Ok(Arc::clone(name));
         }
-        let name: Arc<str> = format!("salvaged-{number}").into();
+        let vhosts = &self.vhosts;
+        let name = salvaged_name(number.into(), |name| {
+            vhosts.values().any(|known| **known == *name)
+        });
         self.vhosts.insert(number, Arc::clone(&name));
         self.write_entity(Entity::Vhost {
             number,

@@ -18,6 +18,7 @@ use crate::segments::bytes::TIME_MAX_MS;
 use crate::segments::clean::Cleaning;
 use crate::segments::contents::Contents;
 use crate::segments::draft::Draft;
+use crate::segments::entity::Entity;
 use crate::segments::log::{Fault, Log, Purpose};
 use crate::segments::record::QueueKey;
 use crate::segments::recover::Recovered;
@@ -101,8 +102,14 @@ pub(crate) struct Clock {
 /// Steps of cleaning that one commit waits for on a full disk.
 const STEPS_MAX: usize = 64;
 
-/// Places that are removed because their data is missing, once that is accepted.
-pub(crate) type Repair = Vec<(QueueKey, Vec<i64>)>;
+/// The changes of what is left, once a loss is accepted.
+#[derive(Debug, Default)]
+pub(crate) struct Repair {
+    /// Places that are removed because their data is missing.
+    pub(crate) places: Vec<(QueueKey, Vec<i64>)>,
+    /// Declarations in place of those that are lost.
+    pub(crate) anew: Vec<Entity>,
+}
 
 impl StoreConfig {
     pub fn new(path: impl Into<PathBuf>) -> Self {
@@ -415,8 +422,6 @@ pub(crate) fn lock(state: &std::sync::Mutex<State>) -> MutexGuard<'_, State> {
 #[cfg(test)]
 mod tests {
     use crosstie_queues::Position;
-
-    use crate::segments::entity::Entity;
 
     use super::*;
 

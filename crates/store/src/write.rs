@@ -8,7 +8,7 @@ use crosstie_queues::{MessageContent, Record, StoredMessage};
 use crate::Batch;
 use crate::names::Names;
 use crate::segments::draft::Draft;
-use crate::segments::entity;
+use crate::segments::entity::{self, Entity};
 use crate::segments::message::{self, SHARED_BYTES_MIN};
 use crate::segments::record::{ENTITIES, QueueKey, RESTED, record_bytes};
 use crate::segments::state::State;
@@ -157,6 +157,20 @@ impl<'w> Writer<'w> {
                 let place = self.names.unbind(vhost, record);
                 self.remove_entities(place);
             }
+        }
+    }
+
+    /// Writes a declaration that the names have already, in place of one that is lost.
+    pub(crate) fn declare_anew(&mut self, entity: &Entity) {
+        match entity {
+            Entity::Vhost { number, name } => {
+                let place = self.draft.end_sequence() as i64;
+                self.draft.store(ENTITIES, place, 0, |out| {
+                    entity::encode_vhost(*number, name, out);
+                    0
+                });
+            }
+            Entity::Declared { vhost, record } => self.declare(ENTITIES, *vhost, record),
         }
     }
 

@@ -167,12 +167,13 @@ fn a_missing_segment_with_an_index_names_its_queues() {
 }
 
 #[test]
-fn messages_without_their_declaration_are_named_before_they_are_given_up() {
+fn messages_without_their_declaration_are_named_and_kept() {
     // Of the second queue, and of the vhost.
-    for (bytes, expected) in [
+    for (bytes, expected, anew) in [
         (
             &b"second"[..],
             vec!["queue 2 of vhost 'tenant': 10 messages without"],
+            ("tenant", "salvaged-2"),
         ),
         (
             &b"tenant"[..],
@@ -180,6 +181,7 @@ fn messages_without_their_declaration_are_named_before_they_are_given_up() {
                 "queue 1 of vhost number 1: 5 messages without",
                 "queue 2 of vhost number 1: 10 ",
             ],
+            ("salvaged-1", "second"),
         ),
     ] {
         let directory = directory();
@@ -204,9 +206,34 @@ fn messages_without_their_declaration_are_named_before_they_are_given_up() {
         let to = directory.path().join("salvaged");
         let salvaged = salvage(&path(&directory), &to).expect("the rest");
         assert_eq!(salvaged.messages, 15);
-        let (store, _) = Store::open(accepting(&directory)).expect("the rest");
+        let (vhost, name) = anew;
+        let (mut store, restored) = Store::open(accepting(&directory)).expect("the rest");
         let accepted = store.accepted().join("; ");
-        assert!(accepted.contains("queue 2 of vhost"), "{accepted}");
+        let clause = format!(
+            "the declaration of queue number 2, whose 10 messages are now in queue '{name}' of vhost '{vhost}'"
+        );
+        assert!(accepted.contains(&clause), "{accepted}");
+        store.wake().expect("written");
+        drop(store);
+        let of_second: Vec<_> = restored
+            .into_iter()
+            .filter(|found| match &found.record {
+                Record::QueueDeclared { id, .. } => id.0 == 2,
+                Record::Enqueued { queue, .. } => queue.0 == 2,
+                _ => false,
+            })
+            .map(|found| (found.vhost.to_string(), found.record))
+            .collect();
+        assert_eq!(of_second.len(), 11);
+        assert!(of_second.iter().all(|(of, _)| of == vhost));
+        let Record::QueueDeclared { name: declared, .. } = &of_second[0].1 else {
+            panic!("{of_second:?}");
+        };
+        assert_eq!(&**declared, name);
+        // The next start is as any other.
+        let again = kept(&directory);
+        assert!(of_second.iter().all(|record| again.contains(record)));
+        assert_eq!(again.len(), 17);
     }
 }
 
