@@ -59,7 +59,7 @@ enum Held {
 
 /// Copies a store that is not open, to a file that must not exist.
 pub fn back_up(store: &Path, path: &Path) -> Result<Backup, StoreError> {
-    let store = std::path::absolute(store).map_err(|e| StoreError::io(store, "finding it", e))?;
+    let store = place::follow(store)?;
     match place::find(&store)? {
         Found::Segments => {}
         Found::Nothing | Found::Empty => {

@@ -34,6 +34,8 @@ pub enum StoreErrorKind {
     Replaces,
     /// Its name is needed for a store that is to be made, and it was not made for that.
     InTheWay,
+    /// A file system is mounted there, so that nothing can take its place.
+    Mounted,
     /// It is something else than a backup.
     NoBackup,
     /// A backup of which a part cannot be read.
@@ -130,6 +132,11 @@ impl StoreError {
                 f,
                 "{path} is in the way of a store that is to be made by that name; it is left as it is: move it away"
             ),
+            StoreErrorKind::Mounted => write!(
+                f,
+                "a file system is mounted at {path}, so that nothing can take its name: use a directory in it as the \
+                 store"
+            ),
             StoreErrorKind::NoBackup => write!(
                 f,
                 "{path} is no backup: expected a file that `crosstie backup` made"
@@ -188,6 +195,7 @@ impl fmt::Display for StoreError {
             StoreErrorKind::Exists
             | StoreErrorKind::Replaces
             | StoreErrorKind::InTheWay
+            | StoreErrorKind::Mounted
             | StoreErrorKind::NoBackup
             | StoreErrorKind::DamagedBackup { .. }
             | StoreErrorKind::Partial

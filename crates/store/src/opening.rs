@@ -85,9 +85,7 @@ impl Store {
     }
 
     fn find(mut config: StoreConfig) -> Result<(Self, Option<Opened>), StoreError> {
-        // The working directory may change.
-        config.path = std::path::absolute(&config.path)
-            .map_err(|error| StoreError::io(&config.path, "finding it", error))?;
+        config.path = place::follow(&config.path)?;
         let path = config.path.clone();
         let mut store = Self {
             config,

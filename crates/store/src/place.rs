@@ -60,6 +60,31 @@ impl Drop for Draft {
     }
 }
 
+/// The path that a symbolic link leads to, from one to the next; it need not exist. A store is made, and kept beside its
+/// successor, where its directory is: the link may lead to another file system.
+pub(crate) fn follow(path: &Path) -> Result<PathBuf, StoreError> {
+    let fault = |error| StoreError::io(path, "finding it", error);
+    // The working directory may change.
+    let mut found = std::path::absolute(path).map_err(fault)?;
+    for _ in 0..LINKS_MAX {
+        match fs::read_link(&found) {
+            Ok(target) => found = folder(&found).join(target),
+            // It is no link, or nothing; the rest is for those who open it.
+            Err(_) => return Ok(found),
+        }
+    }
+    Err(fault(Errno::LOOP.into()))
+}
+
+/// As in Linux.
+const LINKS_MAX: usize = 40;
+
+/// Whether a file system is mounted at a path.
+fn is_mounted(path: &Path) -> bool {
+    let device = |path: &Path| fs::metadata(path).ok().map(|found| found.dev());
+    device(path).is_some_and(|found| Some(found) != device(folder(path)))
+}
+
 /// Looks at a path, and changes nothing.
 pub(crate) fn find(path: &Path) -> Result<Found, StoreError> {
     let metadata = match fs::metadata(path) {
@@ -159,6 +184,10 @@ fn is_at(file: &File, path: &Path) -> bool {
 /// Makes an empty directory for a new store, which gets its name when it is complete. One that another process is filling
 /// is left to it.
 pub(crate) fn make_draft(path: &Path) -> Result<PathBuf, StoreError> {
+    if is_mounted(path) {
+        // It cannot be renamed, and nothing else can get its name.
+        return Err(StoreError::new(path, StoreErrorKind::Mounted));
+    }
     let draft = beside(path, DRAFT);
     let fault = |error| StoreError::io(path, "making it", error);
     if draft.is_dir() {
@@ -284,4 +313,32 @@ pub(crate) fn sync_folder(path: &Path) -> Result<(), StoreError> {
 fn foreign(path: &Path, what: &str) -> StoreError {
     let what = what.to_owned();
     StoreError::new(path, StoreErrorKind::Foreign { what })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mounted_file_system_is_named_before_anything_is_made() {
+        let directory = tempfile::tempdir().expect("a directory");
+        assert!(!is_mounted(directory.path()));
+        assert!(!is_mounted(&directory.path().join("none")));
+        let refused = make_draft(Path::new("/proc")).expect_err("it is mounted");
+        assert!(refused.to_string().contains("mounted"), "{refused}");
+    }
+
+    #[test]
+    fn links_are_followed_to_what_need_not_be_there() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let at = |name: &str| directory.path().join(name);
+        let link = |to: &Path, name| std::os::unix::fs::symlink(to, at(name)).expect("a link");
+        link(&at("there"), "first");
+        link(Path::new("first"), "second");
+        link(Path::new("round"), "round");
+        for name in ["there", "first", "second"] {
+            assert_eq!(follow(&at(name)).expect("found"), at("there"), "{name}");
+        }
+        follow(&at("round")).expect_err("it comes to no end");
+    }
 }

@@ -35,6 +35,7 @@ pub fn restore(backup: &Path, store: &Path, replaces: bool) -> Result<PutBack, S
             return Err(StoreError::new(backup, StoreErrorKind::NoBackup));
         }
     }
+    let store = &place::follow(store)?;
     let found = place::find(store)?;
     let is_there = !matches!(found, Found::Nothing | Found::Empty);
     if is_there && !replaces {

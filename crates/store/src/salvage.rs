@@ -34,6 +34,7 @@ pub struct Salvaged {
 
 /// Writes what can be read into a new store, at a path where nothing is. The source is not changed.
 pub fn salvage(path: &Path, to: &Path) -> Result<Salvaged, StoreError> {
+    let to = &place::follow(to)?;
     let found = place::find(path)?;
     match found {
         Found::Segments | Found::Backup => {}

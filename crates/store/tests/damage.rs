@@ -329,3 +329,24 @@ fn a_damaged_backup_is_refused() {
         assert_eq!(snapshot(directory.path()), before);
     }
 }
+
+#[test]
+fn a_store_behind_a_link_stays_there() {
+    let directory = directory();
+    let volume = directory.path().join("volume");
+    fs::create_dir(&volume).expect("made");
+    let link = path(&directory);
+    std::os::unix::fs::symlink("volume/store", &link).expect("a link");
+    let records = [queue(1, "q"), enqueued(1, 1)];
+    let (mut store, _) = Store::open(config(&directory)).expect("nothing");
+    commit(&mut store, records.to_vec()).expect("written");
+    drop(store);
+    let real = volume.join("store");
+    assert!(real.is_dir());
+    let backup = directory.path().join("backup");
+    back_up(&link, &backup).expect("a backup");
+    let put_back = restore(&backup, &link, true).expect("in place");
+    assert_eq!(put_back.former, Some(volume.join("store.former")));
+    assert!(link.is_symlink() && real.is_dir());
+    assert_eq!(kept(&directory), of_slash(&records));
+}
