@@ -5,7 +5,9 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use crosstie_amqp::TableBuf;
-use crosstie_queues::{Destination, MessageContent, QueueId, Record, StoredMessage};
+use crosstie_queues::{
+    Destination, MessageContent, Page, Paged, QueueId, Record, StoredMessage, Want,
+};
 
 /// The contents.
 #[derive(Clone, Debug, Default)]
@@ -169,6 +171,31 @@ impl Disk {
             fresh_from: *fresh_from,
         }));
         records
+    }
+
+    /// Reads that many messages of a page at most.
+    pub fn read(&self, want: &Want, messages_max: usize) -> Page {
+        let Some(id) = want.stored else {
+            return Page {
+                messages: Vec::new(),
+                upto: want.to,
+            };
+        };
+        let found = self.messages.range((id, want.from)..=(id, want.to));
+        let mut messages: Vec<Paged> = found
+            .map(|((_, place), message)| Paged {
+                place: *place,
+                message: read(message),
+                is_spilled: false,
+            })
+            .collect();
+        let is_whole = messages.len() <= messages_max;
+        messages.truncate(messages_max);
+        let last = messages.last().map_or(want.to, |paged| paged.place);
+        Page {
+            messages,
+            upto: if is_whole { want.to } else { last },
+        }
     }
 
     /// The vhost continues.

@@ -11,6 +11,7 @@
 //! not predict messages. It checks that each message was permitted, and that no required one is missing. It is written
 //! for readability: flat lists and scans.
 
+mod delays;
 mod disk;
 mod draw;
 mod model;
@@ -18,6 +19,7 @@ mod operation;
 mod recorder;
 mod run;
 
+pub use delays::DelaySimulation;
 pub use disk::Disk;
 pub use model::Model;
 pub use operation::{Channel, Operation, QueueKind, Settlement};

@@ -76,6 +76,19 @@ impl Line {
         Some((waiting.channel, tag))
     }
 
+    /// Adds to the entries owed for a number.
+    pub(super) fn owe(&mut self, number: u64, entries: u32) {
+        let at = number.checked_sub(self.first);
+        let at = at.and_then(|at| usize::try_from(at).ok());
+        if let Some(Waiting {
+            awaited: Awaited::Publication { owed, .. },
+            ..
+        }) = at.and_then(|at| self.waiting.get_mut(at))
+        {
+            *owed = owed.saturating_add(entries);
+        }
+    }
+
     /// The tag of the publication with that number.
     pub(super) fn publication(&self, number: u64) -> Option<u64> {
         let at = usize::try_from(number.checked_sub(self.first)?).ok()?;

@@ -150,6 +150,16 @@ impl Confirms {
         }
     }
 
+    /// A message goes on as another one while its publication waits for a store: it is refused with it. `stored` more
+    /// entries are owed.
+    pub(crate) fn follow(&mut self, before: &MessageContent, after: &MessageContent, stored: u32) {
+        let number = before.awaited();
+        if self.line.is_waiting(number) {
+            self.line.owe(number, stored);
+            after.set_awaited(number);
+        }
+    }
+
     /// Whether the publication of a message, or its transaction, waits for a store.
     pub(crate) fn is_waiting(&self, content: &MessageContent) -> bool {
         self.line.is_waiting(content.awaited())

@@ -7,7 +7,7 @@ use crosstie_amqp::{Changes, Properties, Table, TableBuf, Value};
 
 use super::Vhost;
 use super::facets::Facets;
-use crate::queues::{Due, Incoming};
+use crate::queues::{Due, Enqueued, Incoming};
 use crate::topology::{ExchangeKey, Routed, X_DELAY, delay_ms};
 use crate::{MessageContent, Outbox, Position, Time};
 
@@ -117,13 +117,19 @@ impl<H> Vhost<H> {
             content: None,
         };
         self.ledger.steps.spend_on_body(content.body().len());
+        let mut stored = 0;
         for target in &targets {
-            self.enqueue(now, *target, &mut incoming, out);
+            let enqueued = self.enqueue(now, *target, &mut incoming, out);
+            stored += u32::from(matches!(enqueued, Enqueued::Stored(_)));
         }
         self.ledger.counts.unroutable += u64::from(targets.is_empty());
         self.targets = targets;
         if self.topology.has_passed() {
-            self.keep_passed(now, headers.as_table(), &mut incoming);
+            let held = self.keep_passed(now, headers.as_table(), &mut incoming);
+            stored += held.stored;
+        }
+        if let Some(later) = &incoming.content {
+            self.confirms.follow(content, later, stored);
         }
         let routed = self.topology.take_steps();
         self.ledger.steps.spend(routed as usize);

@@ -3,6 +3,8 @@
 mod perform;
 mod restart;
 
+pub(super) use restart::client;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crosstie_amqp::ReplyCode;

@@ -25,7 +25,7 @@ pub(super) fn vhost(seed: u64, input_steps_max: u32) -> Vhost<u32> {
 }
 
 /// A client that may do everything.
-pub(super) fn client() -> Client {
+pub(in crate::queues) fn client() -> Client {
     Client {
         user: "simulated".into(),
         permissions: Arc::new(Permissions::all()),
