@@ -137,7 +137,8 @@ impl Shared {
         let keeper = self.streams.read();
         match keeper.as_ref() {
             Some(keeper) => keeper.submit(vhost, changes, records, position),
-            // Stopped: what it had is with the store.
+            // Stopped: what it had is with the store. As after a kill, a message that streams did not get is where it was.
+            None if !changes.is_empty() => 0,
             None => self.submit(vhost, records, position),
         }
     }

@@ -1,5 +1,8 @@
 //! Numbers in files: little endian.
 
+/// Offsets, times and places are never larger: the next of any that is read is a number, too.
+pub(crate) const NUMBER_MAX: u64 = 1 << 62;
+
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     let found = bytes.get(at..at + 4)?;
     Some(u32::from_le_bytes(found.try_into().ok()?))

@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 
 use crosstie_queues::QueueId;
 
+use crate::bytes::NUMBER_MAX;
+
 pub(crate) const HEAD: &str = "head";
 const SEGMENT: &str = ".segment";
 const INDEX: &str = ".index";
@@ -28,7 +30,7 @@ pub(crate) fn head(directory: &str) -> String {
 pub(crate) fn first_of(name: &str) -> Option<u64> {
     let digits = name.strip_suffix(SEGMENT)?;
     let first = digits.parse().ok()?;
-    (format!("{first:020}") == digits).then_some(first)
+    (format!("{first:020}") == digits && first <= NUMBER_MAX).then_some(first)
 }
 
 /// The directory of a vhost's streams. Names of directories are shorter than those of vhosts may be.

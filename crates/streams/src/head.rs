@@ -5,7 +5,7 @@
 
 use std::io;
 
-use crate::bytes::{sealed, unsealed};
+use crate::bytes::{NUMBER_MAX, sealed, unsealed};
 use crate::disk::DiskFile;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,6 +39,7 @@ impl Head {
         let mut bytes = [0; HEAD_BYTES];
         let count = file.read_at(&mut bytes, 0)?;
         let numbers = unsealed(&bytes[..count]);
+        let numbers = numbers.filter(|numbers: &[u64; 5]| numbers.iter().all(|n| *n <= NUMBER_MAX));
         Ok(
             numbers.map(|[first, segment, bytes, end, last_at_ms]| Self {
                 first,

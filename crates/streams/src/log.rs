@@ -122,7 +122,12 @@ impl Table {
     /// The time at which the oldest segment is too old.
     pub(crate) fn next_expiry_ms(&self, limits: &StreamLimits) -> Option<u64> {
         let oldest = self.segments.front().filter(|_| self.segments.len() > 1)?;
-        Some(oldest.last_at_ms.saturating_add(limits.age_max_ms?) + 1)
+        Some(
+            oldest
+                .last_at_ms
+                .saturating_add(limits.age_max_ms?)
+                .saturating_add(1),
+        )
     }
 }
 

@@ -11,7 +11,7 @@
 use crosstie_amqp::{Changes, TableBuf, Value};
 use crosstie_queues::{MessageContent, StreamPage, StreamPlace};
 
-use crate::bytes::{u32_at, u64_at};
+use crate::bytes::{NUMBER_MAX, u32_at, u64_at};
 
 /// Length and checksum.
 const SUM_BYTES: usize = 8;
@@ -119,10 +119,12 @@ fn parse(record: &[u8]) -> Option<Head> {
     let head = HEAD_BYTES
         .checked_add(names)?
         .checked_add(lengths.2 as usize)?;
-    (head <= record.len()).then_some(Head {
+    let (offset, at_ms) = (u64_at(record, 8)?, u64_at(record, 16)?);
+    let is_possible = head <= record.len() && offset.max(at_ms) <= NUMBER_MAX;
+    is_possible.then_some(Head {
         bytes: record.len(),
-        offset: u64_at(record, 8)?,
-        at_ms: u64_at(record, 16)?,
+        offset,
+        at_ms,
         lengths,
     })
 }
@@ -204,6 +206,18 @@ mod tests {
         let headers = second.properties.parse().headers.expect("has one");
         assert_eq!(headers.find(OFFSET_HEADER), Some(Value::I64(9)));
         assert!(page.message(2).is_none());
+    }
+
+    #[test]
+    fn an_offset_without_a_next_one_is_no_message() {
+        for (offset, at_ms) in [(NUMBER_MAX + 1, 0), (u64::MAX, 0), (0, u64::MAX)] {
+            let mut bytes = Vec::new();
+            write(offset, at_ms, &content(None, b"a body"), &mut bytes);
+            assert!(
+                matches!(read(&bytes), Found::Damaged { .. }),
+                "{offset} {at_ms}"
+            );
+        }
     }
 
     #[test]
