@@ -28,6 +28,11 @@ mod kept;
 mod ledger;
 mod listener;
 mod mailbox;
+#[cfg(all(
+    target_arch = "x86_64",
+    any(test, all(target_env = "musl", not(debug_assertions)))
+))]
+mod memory;
 mod meter;
 mod out;
 mod overflow;
