@@ -51,6 +51,11 @@ quick:
 build: needs
 	$(CARGO) build --release -p crosstie
 
+# A release in dist/: static programs, packages for Debian and for rpm, an image, a chart, wheels, checksums.
+.PHONY: release
+release: needs
+	$(PYTHON) packaging/release.py $(ARGS)
+
 # Both programs, optimized; then an instrument: `make bench ARGS='rpc --runs 5'`, `make bench ARGS='all'`.
 bench: needs
 	$(CARGO) build --release -p crosstie -p crosstie-lab

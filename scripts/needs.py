@@ -397,6 +397,21 @@ def systemd() -> None:
 
 
 @functools.cache
+def packagers() -> str | None:
+    """The tools of packages, and the shells that have completions."""
+    tools = {
+        "lintian": "lintian",
+        "rpmbuild": "rpm",
+        "bwrap": "bubblewrap",
+        "zsh": "zsh",
+        "fish": "fish",
+        "dpkg": "dpkg",
+    }
+    missing = [package for tool, package in tools.items() if not shutil.which(tool)]
+    return packages(*missing) if missing else None
+
+
+@functools.cache
 def browser() -> str | None:
     """A browser that needs no display, and a font to show text with."""
     return None if shutil.which("chromium") else packages("chromium", "fonts-dejavu-core")

@@ -68,7 +68,7 @@ def suites() -> list[Suite]:
 
 def of_text() -> list[Suite]:
     """Return the suites that read sources."""
-    sources = ["conformance", "scripts", "python", "examples"]
+    sources = ["conformance", "scripts", "packaging", "python", "examples"]
     ruff = [str(needs.PYTHON), "-m", "ruff"]
     configured = ["--config", "conformance/pyproject.toml"]
     return [
@@ -297,6 +297,12 @@ def of_python() -> list[Suite]:
             ["containers"],
         ),
         black_box("wheel", "the Python package, installed where nothing else is", ["wheel"]),
+        black_box(
+            "packages",
+            "a release's files: packages in bare roots, the image, the chart, completions",
+            ["packages"],
+            *[needs.compiler, needs.packagers],
+        ),
     ]
 
 

@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""Makes a release in `dist/`: static programs, packages, an image, a bill of materials, checksums.
+
+    packaging/release.py [--profile NAME] [--dist DIRECTORY]
+
+Each file depends on the sources and the compiler alone: the time in archives is the commit's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+
+import chart
+import contents
+import image
+from archives import Entry, gzipped, tar
+from contents import ROOT, Printed
+from deb import deb
+from grammar import grammar
+from rpm import name as rpm_name
+from rpm import rpm
+from sbom import bill
+from wheel import wheel
+
+ARCHITECTURE = "x86_64"
+TARGET = f"{ARCHITECTURE}-unknown-linux-musl"
+PROGRAMS = ("crosstie", "crosstie-lab")
+# The segment that names a program's loader; a static program has none.
+PT_INTERP = 3
+
+
+def main() -> int:
+    """Build the programs and all that contains them."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--profile", default="release", help="profile of cargo")
+    parser.add_argument("--dist", type=Path, default=ROOT / "dist", help="directory of the release")
+    arguments = parser.parse_args()
+    if missing := needs():
+        print(f"release: {missing}", file=sys.stderr)
+        return 1
+    programs = built(arguments.profile)
+    shutil.rmtree(arguments.dist, ignore_errors=True)
+    arguments.dist.mkdir(parents=True)
+    revision, time = commit()
+    for name, data in release(programs, printed(programs), revision, time).items():
+        (arguments.dist / name).write_bytes(data)
+        print(f"{len(data):>12}  {name}")
+    return 0
+
+
+def needs() -> str | None:
+    """Return what is missing, and how to install it."""
+    installed = _said("rustup", "target", "list", "--installed").split()
+    if TARGET not in installed:
+        return f"Rust has no target {TARGET}: rustup target add {TARGET}"
+    for tool, package in (("musl-gcc", "musl-tools"), ("rpmbuild", "rpm")):
+        if not shutil.which(tool):
+            return f"there is no {tool}: apt-get install {package}"
+    return None
+
+
+def built(profile: str) -> dict[str, Path]:
+    """Compile the programs; return where they are."""
+    command = ["cargo", "build", "--locked", "--profile", profile, "--target", TARGET]
+    subprocess.run([*command, "-p", "crosstie", "-p", "crosstie-lab"], cwd=ROOT, check=True)
+    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / TARGET / profile
+    programs = {name: target / name for name in PROGRAMS}
+    for program in programs.values():
+        if PT_INTERP in segments(program.read_bytes()):
+            raise SystemExit(f"release: {program} is not static")
+    return programs
+
+
+def segments(program: bytes) -> list[int]:
+    """Return the types of a program's segments (ELF, 64 bits, little endian)."""
+    [start] = struct.unpack_from("<Q", program, 32)
+    size, count = struct.unpack_from("<HH", program, 54)
+    return [struct.unpack_from("<I", program, start + at * size)[0] for at in range(count)]
+
+
+def printed(programs: dict[str, Path]) -> Printed:
+    """Return what programs that run here print for their packages."""
+    unit = _said(programs["crosstie"], "service", "print", "--program", "/usr/bin/crosstie")
+    configuration = (ROOT / "crates/config/src/embedded.json").read_text()
+    commands = {name: grammar(name, program) for name, program in programs.items()}
+    return Printed(unit, configuration, commands)
+
+
+def commit() -> tuple[str, int]:
+    """Return the commit and its time."""
+    revision, time = _said("git", "log", "-1", "--format=%H %ct").split()
+    return revision, int(time)
+
+
+def version() -> str:
+    """Return the version of every package."""
+    return tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
+
+
+def release(programs: dict[str, Path], said: Printed, revision: str, time: int) -> dict[str, bytes]:
+    """Return every file of a release, by name."""
+    number = version()
+    data = {name: path.read_bytes() for name, path in programs.items()}
+    server, laboratory = contents.packages(number, ARCHITECTURE)
+    contained = {
+        server: contents.server(data["crosstie"], said, number, time),
+        laboratory: contents.laboratory(data["crosstie-lab"], said, number, time),
+    }
+    name = f"crosstie-{number}-{ARCHITECTURE}-linux"
+    plain = [Entry(f"/{name}/LICENSE", (ROOT / "LICENSE").read_bytes())]
+    for each in PROGRAMS:
+        plain.append(Entry(f"/{name}/bin/{each}", data[each], 0o755))
+        for entry in contents.shell(each, said, number, time):
+            plain.append(replace(entry, path=entry.path.replace("/usr", f"/{name}", 1)))
+    files = {
+        f"{name}.tar.gz": gzipped(tar(plain, time, beginning="")),
+        f"crosstie-{number}-chart.tgz": chart.packed(number, time),
+        "compose.yaml": (ROOT / "packaging/compose.yaml").read_bytes(),
+        f"{name}-image.tar": image.layout(
+            contents.image_files(data["crosstie"]),
+            ARCHITECTURE,
+            contents.image_settings(),
+            contents.image_labels(number, revision),
+            time,
+        ),
+    }
+    for package, entries in contained.items():
+        files[package.file] = deb(package, entries, time)
+        files[rpm_name(package)] = rpm(package, contents.without_debian(entries), time)
+    for folder, each in (("python", "crosstie"), ("instruments/lab", "crosstie-lab")):
+        made = wheel(ROOT / folder, data[each], number, ARCHITECTURE, time)
+        files[made.path] = made.data or b""
+    metadata = json.loads(
+        _said("cargo", "metadata", "--locked", "--format-version", "1", "--filter-platform", TARGET)
+    )
+    for each in PROGRAMS:
+        files[f"{each}-{number}.cdx.json"] = bill(each, metadata, ROOT / "Cargo.lock", time)
+    sums = [f"{hashlib.sha256(files[each]).hexdigest()}  {each}\n" for each in sorted(files)]
+    files["SHA256SUMS"] = "".join(sums).encode()
+    return files
+
+
+def _said(*command: object) -> str:
+    return subprocess.run(
+        list(map(str, command)), cwd=ROOT, check=True, text=True, stdout=subprocess.PIPE
+    ).stdout
+
+
+if __name__ == "__main__":
+    sys.exit(main())
