@@ -6,6 +6,7 @@ import datetime
 import gzip
 import io
 import lzma
+import subprocess
 import tarfile
 import zipfile
 from dataclasses import dataclass
@@ -65,6 +66,12 @@ def gzipped(data: bytes) -> bytes:
 def xz(data: bytes) -> bytes:
     """Return data compressed as Debian's tools read it."""
     return lzma.compress(data, preset=9)
+
+
+def zstd(data: bytes) -> bytes:
+    """Return data compressed as engines of containers read it, a fifth smaller than by gzip."""
+    command = ["zstd", "-19", "--quiet", "--single-thread", "--stdout"]
+    return subprocess.run(command, input=data, stdout=subprocess.PIPE, check=True).stdout
 
 
 def zipped(entries: list[Entry], time: int) -> bytes:

@@ -114,7 +114,7 @@ fi
 REMOVED = """#!/bin/sh
 set -e
 # The messages in /var/lib/crosstie stay, also when the package is purged.
-if [ "$1" = purge ] && [ -x /usr/bin/deb-systemd-helper ]; then
+if [ "$1" = purge ] && command -v deb-systemd-helper >/dev/null; then
     deb-systemd-helper purge crosstie.service >/dev/null || true
 fi
 if [ -d /run/systemd/system ]; then

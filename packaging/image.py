@@ -6,7 +6,7 @@ import datetime
 import hashlib
 import json
 
-from archives import Entry, gzipped, tar
+from archives import Entry, tar, zstd
 
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 OCI = "application/vnd.oci.image"
@@ -19,7 +19,7 @@ def layout(
 ) -> bytes:
     """Return the archive of an image with one layer, as `podman load` and `skopeo` read it."""
     layer = tar(files, time, beginning="")
-    packed = gzipped(layer)
+    packed = zstd(layer)
     created = datetime.datetime.fromtimestamp(time, datetime.UTC).isoformat()
     configuration = _json(
         {
@@ -36,7 +36,7 @@ def layout(
             "schemaVersion": 2,
             "mediaType": f"{OCI}.manifest.v1+json",
             "config": _described(f"{OCI}.config.v1+json", configuration),
-            "layers": [_described(f"{OCI}.layer.v1.tar+gzip", packed)],
+            "layers": [_described(f"{OCI}.layer.v1.tar+zstd", packed)],
             "annotations": labels,
         }
     )

@@ -406,6 +406,7 @@ def packagers() -> str | None:
         "zsh": "zsh",
         "fish": "fish",
         "dpkg": "dpkg",
+        "zstd": "zstd",
     }
     missing = [package for tool, package in tools.items() if not shutil.which(tool)]
     return packages(*missing) if missing else None

@@ -51,7 +51,13 @@ def opened(image: bytes) -> tuple[dict, bytes]:
     manifest = json.loads(blob(blobs, described))
     configuration = json.loads(blob(blobs, manifest["config"]))
     [layer] = manifest["layers"]
-    return configuration, blob(blobs, layer)
+    assert layer["mediaType"].endswith("+zstd")
+    command = ["zstd", "--decompress", "--stdout", "--quiet"]
+    packed = blob(blobs, layer)
+    unpacked = subprocess.run(command, input=packed, stdout=subprocess.PIPE, check=True).stdout
+    digest = f"sha256:{hashlib.sha256(unpacked).hexdigest()}"
+    assert configuration["rootfs"]["diff_ids"] == [digest]
+    return configuration, unpacked
 
 
 def test_an_image_has_its_program_and_no_root(made):
