@@ -51,7 +51,11 @@ pub(crate) struct StartArguments {
     /// Threads of each router worker; by default one per core that the process may use.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
-    /// Time that one thread polls its sockets after each input before it sleeps: lower latency for a busy core.
+    /// Maximum share of one core, in per cent over 100 ms, for which a thread looks for input instead of sleeping, which
+    /// it does only while that pays. 0 turns it off.
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(0..=100), conflicts_with = "busy_poll")]
+    spin_budget: Option<u8>,
+    /// Time that one thread polls its sockets after each input before it sleeps, whether it pays or not.
     #[arg(long, value_name = "MICROSECONDS", num_args = 0..=1, default_missing_value = "50")]
     busy_poll: Option<u64>,
     /// Start without stored messages that are damaged or missing. Otherwise a missing one keeps the node from starting, and
@@ -252,11 +256,11 @@ fn reload_source(arguments: &StartArguments, found: &NodeDirectory, tree: Tree) 
             }),
         }
     };
-    let (threads, polls) = (arguments.threads, arguments.busy_poll.is_some());
+    let threads = ThreadArguments::of(arguments);
     ReloadSource {
         tree,
         load: Arc::new(load),
-        adapt: Arc::new(move |config| adapt_threads(config, threads, polls)),
+        adapt: Arc::new(move |config| threads.adapt(config)),
     }
 }
 
@@ -367,7 +371,7 @@ fn report_exposed(arguments: &StartArguments) {
 
 /// Options of the command line override the configuration.
 fn adapt(config: &mut Config, arguments: &StartArguments) -> anyhow::Result<()> {
-    adapt_threads(config, arguments.threads, arguments.busy_poll.is_some());
+    ThreadArguments::of(arguments).adapt(config);
     for worker in &mut config.workers {
         let Worker::Router(router) = worker else {
             continue;
@@ -399,11 +403,33 @@ fn adapt(config: &mut Config, arguments: &StartArguments) -> anyhow::Result<()> 
     Ok(())
 }
 
-fn adapt_threads(config: &mut Config, threads: Option<u16>, polls: bool) {
-    for worker in &mut config.workers {
-        if let Worker::Router(router) = worker {
-            router.threads = threads.map(usize::from).or(router.threads);
-            router.busy_poll |= polls;
+/// The options of the command line for the threads of every router.
+#[derive(Clone, Copy)]
+struct ThreadArguments {
+    threads: Option<u16>,
+    spin_budget: Option<u8>,
+    polls: bool,
+}
+
+impl ThreadArguments {
+    fn of(arguments: &StartArguments) -> Self {
+        Self {
+            threads: arguments.threads,
+            spin_budget: arguments.spin_budget,
+            polls: arguments.busy_poll.is_some(),
+        }
+    }
+
+    fn adapt(self, config: &mut Config) {
+        for worker in &mut config.workers {
+            let Worker::Router(router) = worker else {
+                continue;
+            };
+            router.threads = self.threads.map(usize::from).or(router.threads);
+            router.busy_poll |= self.polls;
+            if let Some(percent) = self.spin_budget {
+                (router.spin_budget, router.busy_poll) = (usize::from(percent), false);
+            }
         }
     }
 }

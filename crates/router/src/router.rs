@@ -13,7 +13,7 @@ use crosstie_realms::peer::Peer;
 use crosstie_realms::silence::close_silent;
 use crosstie_site::overview::Overview;
 use crosstie_site::programs::Programs;
-use crosstie_transport::{Cores, WorkerOptions, Workers};
+use crosstie_transport::{Cores, Waiting, WorkerOptions, Workers};
 use parking_lot::Mutex;
 
 use crate::bridges;
@@ -389,8 +389,10 @@ fn threads(worker: &model::RouterWorker, options: &RouterOptions) -> std::io::Re
         worker_options.cores = Some(cores);
     }
     worker_options.threads = worker.threads.unwrap_or(worker_options.threads);
-    if worker.busy_poll {
-        worker_options.busy_poll = options.busy_poll;
-    }
+    let percent = u8::try_from(worker.spin_budget).unwrap_or(100);
+    worker_options.waiting = match worker.busy_poll {
+        true => Waiting::Always(options.busy_poll),
+        false => Waiting::Adaptive(percent),
+    };
     Workers::start(worker_options)
 }

@@ -11,7 +11,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// The interval at which the threads' processor times are read. A look reads one small file per thread, 10 µs.
@@ -45,6 +45,8 @@ pub(crate) struct Thread {
     waiting: AtomicU32,
     /// Per cent of the recent time that it ran.
     share: AtomicU32,
+    /// Nanoseconds for which it only looked for input.
+    spun_ns: AtomicU64,
     /// The request to its connections: number, [`ALL`], [`WITHDRAWN`], and in the upper half the thread to move to.
     request: AtomicU32,
 }
@@ -149,12 +151,19 @@ impl Thread {
         self.waiting.fetch_sub(1, Ordering::Relaxed);
     }
 
+    /// Records time for which it only looked for input.
+    pub(crate) fn note_spun(&self, nanoseconds: u64) {
+        self.spun_ns.fetch_add(nanoseconds, Ordering::Relaxed);
+    }
+
+    /// The time for which it worked.
     fn processor_time(&self) -> Option<Duration> {
         let id = self.id.load(Ordering::Relaxed);
         let path = format!("/proc/self/task/{id}/schedstat");
         let text = std::fs::read_to_string(path).ok()?;
-        let nanoseconds = text.split_ascii_whitespace().next()?.parse().ok()?;
-        Some(Duration::from_nanos(nanoseconds))
+        let nanoseconds: u64 = text.split_ascii_whitespace().next()?.parse().ok()?;
+        let spun = self.spun_ns.load(Ordering::Relaxed);
+        Some(Duration::from_nanos(nanoseconds.saturating_sub(spun)))
     }
 
     /// Withdraws the request: connections that have not answered stay.

@@ -45,6 +45,7 @@ mod soon;
 mod stage;
 mod stream;
 pub mod tls;
+mod waiting;
 mod workers;
 
 pub use account::{Account, Debt, Kind};
@@ -67,4 +68,5 @@ pub use socket::{PeerAddress, Socket};
 pub use soon::uncork_soon;
 pub use stage::{Filter, Filtered, Stage, StageError};
 pub use stream::ConnectionStream;
+pub use waiting::{Spins, Waiting};
 pub use workers::{WorkerOptions, Workers};

@@ -21,6 +21,7 @@ pub(super) fn start(node: &str, socket: &Path) -> Result<Router, String> {
     let worker = RouterWorker {
         id: NAME.to_owned(),
         threads: Some(1),
+        spin_budget: 0,
         busy_poll: false,
         cpu_affinity: Vec::new(),
         realms: Vec::new(),

@@ -272,6 +272,7 @@ fn as_router(testee: &TesteeWorker) -> RouterWorker {
     RouterWorker {
         id: testee.id.clone(),
         threads: None,
+        spin_budget: 0,
         busy_poll: false,
         cpu_affinity: testee.cpu_affinity.clone(),
         realms: Vec::new(),

@@ -23,7 +23,7 @@ use crosstie_realms::realm::SharedRealm;
 use crosstie_routing::RefusalCause;
 use crosstie_site::pages::Form;
 use crosstie_site::request_counts;
-use crosstie_transport::{Kind, sent_bytes_unmetered};
+use crosstie_transport::{Kind, Spins, sent_bytes_unmetered};
 use crosstie_wamp::MessageType;
 use prometheus_client::encoding::text::{encode_eof, encode_registry};
 use prometheus_client::metrics::counter::{ConstCounter, Counter as Count};
@@ -206,6 +206,23 @@ fn register_totals(registry: &mut Registry) {
         "sent_bytes",
         "Bytes sent, as they were on the wire",
         ConstCounter::new(sent_bytes_unmetered()),
+    );
+    let spins = Spins::total();
+    registry.register(
+        "spin_seconds",
+        "Time for which threads looked for input instead of sleeping",
+        ConstCounter::new(spins.spun.as_secs_f64()),
+    );
+    let outcomes = Family::<[(&'static str, &'static str); 1], Count>::default();
+    for (outcome, count) in [("hit", spins.hits), ("miss", spins.misses)] {
+        outcomes
+            .get_or_create(&[("outcome", outcome)])
+            .inc_by(count);
+    }
+    registry.register(
+        "spins",
+        "Waits for which a thread looked for input instead of sleeping, by outcome",
+        outcomes,
     );
 }
 

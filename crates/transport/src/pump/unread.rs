@@ -1,6 +1,7 @@
 //! A connection's received bytes, on their way to the protocol.
 
 use std::cell::RefCell;
+use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::{io, mem};
 
@@ -8,7 +9,7 @@ use parking_lot::Mutex;
 
 use super::{Ended, Outcome, Protocol};
 use crate::queue::spare;
-use crate::{Connection, Socket, Stage, account, balance, clock, cork, workers};
+use crate::{Connection, Socket, Stage, account, balance, clock, cork, waiting};
 
 /// Maximum number of bytes of one read; also the largest message that is not copied.
 const READ_BYTES: usize = 64 * 1024;
@@ -312,7 +313,6 @@ impl Unread {
         );
         connection.flush();
         cork::uncork();
-        workers::note_activity();
         match outcome {
             Outcome::Continue { consumed, wanted } => {
                 self.wanted = wanted;
@@ -372,7 +372,14 @@ fn receive(
     connection: &Connection,
     receive: impl FnOnce(&Socket) -> io::Result<usize>,
 ) -> Result<usize, Ended> {
-    match connection.socket().and_then(receive) {
+    let received = connection.socket().and_then(|socket| {
+        let received = receive(socket);
+        if matches!(received, Ok(1..)) {
+            waiting::note_input(socket.as_raw_fd());
+        }
+        received
+    });
+    match received {
         Ok(0) => Err(Ended::ByPeer { unconsumed: 0 }),
         Ok(count) => {
             connection.note_received(clock::now_s());

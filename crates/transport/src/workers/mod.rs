@@ -6,23 +6,23 @@
 //! The serving runtimes have no timers. A runtime with timers reads the clock and checks them each time it goes to
 //! sleep, which is once per message of a sequential caller.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::future::Future;
 use std::io;
 use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::runtime::{Builder, Handle, Runtime};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, JoinSet};
 
 use self::turns::Probe;
 use crate::balance::{Thread, Threads};
-use crate::{Cores, clock};
+use crate::{Cores, Waiting, clock, waiting};
 
 /// The number of threads, and how they wait.
 #[derive(Clone, Copy, Debug)]
@@ -31,9 +31,8 @@ pub struct WorkerOptions {
     pub threads: usize,
     /// The cores for all threads, including the keeper; `None` allows any.
     pub cores: Option<Cores>,
-    /// How long the first thread polls its sockets after an input before it sleeps. At most one thread polls: two that
-    /// share a core are slower than none.
-    pub busy_poll: Duration,
+    /// How the threads wait for input.
+    pub waiting: Waiting,
     /// Inputs handled before a thread looks for new ones. With tokio's own 61, a connection that always has more to
     /// read delays an idle one's message by 50 ms; with 2, by 2 ms. Each look is a system call.
     pub inputs_per_look: u32,
@@ -45,7 +44,7 @@ impl Default for WorkerOptions {
         Self {
             threads,
             cores: None,
-            busy_poll: Duration::ZERO,
+            waiting: Waiting::Adaptive(Waiting::BUDGET_PERCENT),
             inputs_per_look: 2,
         }
     }
@@ -65,8 +64,8 @@ pub struct Workers {
     /// The threads of connections that speak HTTP, as many as were needed so far.
     web: Mutex<Vec<Worker>>,
     next: AtomicUsize,
-    /// The state for assigning connections by load. A thread that polls its sockets looks busy in any case: with
-    /// polling, connections are assigned in turn.
+    /// The state for assigning connections by load. A thread that always spins looks busy in any case: then,
+    /// connections are assigned in turn.
     balanced: Option<Arc<Threads>>,
     next_bulk: AtomicUsize,
     next_web: AtomicUsize,
@@ -107,23 +106,24 @@ impl Workers {
 
     fn start_here(options: WorkerOptions) -> io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
-        let keeper = Worker::start("keeper".to_owned(), runtime, None, Duration::ZERO)?;
+        let keeper = Worker::start("keeper".to_owned(), runtime, None)?;
         keeper.handle.spawn(clock::tick());
         let count = options.threads.max(1);
         let threads = Arc::new(Threads::new(count));
         let worker = |index| {
-            let busy_poll = if index == 0 {
-                options.busy_poll
-            } else {
-                Duration::ZERO
-            };
-            let runtime = serving_runtime(options.inputs_per_look.max(1))?;
+            let inputs_per_look = options.inputs_per_look.max(1);
+            let runtime = serving_runtime(inputs_per_look, waiting::before_wait)?;
             let timers = Some(keeper.handle.clone());
-            runtime.spawn(enter(threads.thread(index)));
-            Worker::start(format!("worker{index}"), runtime, timers, busy_poll)
+            let waiting = match options.waiting {
+                Waiting::Always(_) if index > 0 => Waiting::Adaptive(0),
+                waiting => waiting,
+            };
+            runtime.spawn(enter(threads.thread(index), waiting));
+            Worker::start(format!("worker{index}"), runtime, timers)
         };
         let workers = (0..count).map(worker).collect::<io::Result<_>>()?;
-        let balanced = (count > 1 && options.busy_poll.is_zero()).then_some(threads);
+        let is_balanced = count > 1 && matches!(options.waiting, Waiting::Adaptive(_));
+        let balanced = is_balanced.then_some(threads);
         if let Some(threads) = &balanced {
             let threads = Arc::clone(threads);
             keeper.handle.spawn(threads.keep_balanced());
@@ -153,9 +153,9 @@ impl Workers {
             return self.spawn(serve);
         };
         let index = threads.deal();
-        let waiting = Waiting(threads.thread(index));
+        let unstarted = Unstarted(threads.thread(index));
         self.workers[index].handle.spawn(async move {
-            drop(waiting);
+            drop(unstarted);
             serve.await;
         });
     }
@@ -217,7 +217,7 @@ impl Workers {
             Some(worker) => worker,
             None => {
                 let runtime = Builder::new_current_thread().enable_all().build()?;
-                Worker::start("pages".to_owned(), runtime, None, Duration::ZERO)?
+                Worker::start("pages".to_owned(), runtime, None)?
             }
         };
         Ok(pages.insert(worker).handle.spawn(future))
@@ -231,7 +231,7 @@ impl Workers {
         if index >= web.len() {
             let runtime = Builder::new_current_thread().enable_all().build()?;
             let name = format!("web{}", web.len());
-            web.push(Worker::start(name, runtime, None, Duration::ZERO)?);
+            web.push(Worker::start(name, runtime, None)?);
         }
         if let Some(worker) = web.get(index).or_else(|| web.last()) {
             worker.handle.spawn(future);
@@ -247,7 +247,7 @@ impl Workers {
             Some(worker) => worker,
             None => {
                 let runtime = Builder::new_current_thread().enable_all().build()?;
-                Worker::start("aside".to_owned(), runtime, None, Duration::ZERO)?
+                Worker::start("aside".to_owned(), runtime, None)?
             }
         };
         Ok(aside.insert(worker).handle.clone())
@@ -286,9 +286,9 @@ impl Workers {
     }
 
     fn start_bulk(&self, index: usize) -> io::Result<Worker> {
-        let runtime = serving_runtime(BULK_INPUTS_PER_LOOK)?;
+        let runtime = serving_runtime(BULK_INPUTS_PER_LOOK, || ())?;
         let timers = Some(self.keeper.handle.clone());
-        Worker::start(format!("bulk{index}"), runtime, timers, Duration::ZERO)
+        Worker::start(format!("bulk{index}"), runtime, timers)
     }
 
     fn next_handle(&self) -> &Handle {
@@ -297,15 +297,18 @@ impl Workers {
     }
 }
 
-/// Marks the thread of the calling task.
-async fn enter(thread: Arc<Thread>) {
-    thread.enter();
+/// Marks the thread of the calling task, and spins for it.
+async fn enter(thread: Arc<Thread>, waiting: Waiting) {
+    Arc::clone(&thread).enter();
+    if let Some(spinning) = waiting::prepare(waiting, thread) {
+        spinning.await;
+    }
 }
 
 /// A connection that was assigned to a thread and has not started there.
-struct Waiting(Arc<Thread>);
+struct Unstarted(Arc<Thread>);
 
-impl Drop for Waiting {
+impl Drop for Unstarted {
     fn drop(&mut self) {
         self.0.note_begun();
     }
@@ -314,29 +317,25 @@ impl Drop for Waiting {
 /// Each turn is long there anyway.
 const BULK_INPUTS_PER_LOOK: u32 = 2;
 
-fn serving_runtime(inputs_per_look: u32) -> io::Result<Runtime> {
+fn serving_runtime(
+    inputs_per_look: u32,
+    before_wait: impl Fn() + Send + Sync + 'static,
+) -> io::Result<Runtime> {
     Builder::new_current_thread()
         .enable_io()
         .event_interval(inputs_per_look)
+        .on_thread_park(before_wait)
         .build()
 }
 
 impl Worker {
     /// Starts a thread; `timers` is the runtime with the timers, if this one has none.
-    fn start(
-        name: String,
-        runtime: Runtime,
-        timers: Option<Handle>,
-        busy_poll: Duration,
-    ) -> io::Result<Self> {
+    fn start(name: String, runtime: Runtime, timers: Option<Handle>) -> io::Result<Self> {
         let handle = runtime.handle().clone();
         let timers = timers.unwrap_or_else(|| handle.clone());
         let (stop, stopped) = oneshot::channel();
         let thread = thread::Builder::new().name(name.clone()).spawn(move || {
             TIMERS.set(Some(timers));
-            if !busy_poll.is_zero() {
-                runtime.spawn(poll_after_activity(busy_poll));
-            }
             // An error means that the sender is gone, which is a stop too.
             let _ = runtime.block_on(stopped);
         })?;
@@ -383,32 +382,6 @@ pub(crate) async fn pause(duration: Duration) {
 thread_local! {
     /// The runtime whose timers serve this thread.
     static TIMERS: RefCell<Option<Handle>> = const { RefCell::new(None) };
-    static POLL_UNTIL: Cell<Option<Instant>> = const { Cell::new(None) };
-    static POLLER: RefCell<Option<(Arc<Notify>, Duration)>> = const { RefCell::new(None) };
-}
-
-/// Records that this thread has just handled an input, so that it polls for the next.
-pub(crate) fn note_activity() {
-    POLLER.with_borrow(|poller| {
-        if let Some((notify, busy_poll)) = poller {
-            POLL_UNTIL.set(Some(Instant::now() + *busy_poll));
-            notify.notify_one();
-        }
-    });
-}
-
-/// Keeps the runtime from sleeping for `busy_poll` after each activity: a runtime with a task that yields asks the
-/// kernel for events without waiting.
-async fn poll_after_activity(busy_poll: Duration) {
-    let notify = Arc::new(Notify::new());
-    POLLER.set(Some((Arc::clone(&notify), busy_poll)));
-    loop {
-        notify.notified().await;
-        while POLL_UNTIL.get().is_some_and(|until| Instant::now() < until) {
-            tokio::task::yield_now().await;
-        }
-        POLL_UNTIL.set(None);
-    }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::pin::Pin;
+use std::time::Instant;
 
 use super::*;
 use crate::{

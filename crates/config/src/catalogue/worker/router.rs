@@ -32,9 +32,12 @@ tables! {
     pub struct RouterWorker = static ROUTER_OPTIONS("workers[router].options", "a router worker's options") {
         threads: Option<usize> = integer(1, 1024).otherwise("one per core").own(),
             "Number of routing threads. Every thread serves every realm of the worker.";
+        spin_budget: usize = integer(0, 100).or(90).own(),
+            "Maximum share of one core, in per cent over 100 ms, for which a thread looks for input instead of \
+             sleeping. A thread does so only while that has paid lately. 0 turns it off.";
         busy_poll: bool = OFF.own(),
-            "Polls the sockets on one thread instead of sleeping. It gives the lowest latency and occupies a whole \
-             core.";
+            "Polls the sockets on one thread instead of sleeping, whether it pays or not. It occupies a whole core \
+             while there are messages, and replaces `spin_budget`.";
         goodbye => says_goodbye: bool = OFF.own(),
             "Sends GOODBYE to WAMP clients when the router, a transport or a realm stops, as specified. JavaScript \
              clients then do not reconnect. With `false` the connection is closed, with code 1001 over WebSocket, \
