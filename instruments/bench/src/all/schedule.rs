@@ -65,6 +65,11 @@ const STEPS: &[(&str, Timed, Timed)] = &[
         ("rpc --outstanding 64 --seconds 2", 100),
     ),
     (
+        "rpc-quiet",
+        ("rpc --rate 200 --placement split --seconds 0.5 --runs 2", 10),
+        ("rpc --rate 200 --placement split --seconds 2", 60),
+    ),
+    (
         "rpc-busy-polling",
         ("rpc --spin --placement split --seconds 0.5 --runs 3", 12),
         ("rpc --spin --placement split --seconds 2", 50),

@@ -238,6 +238,7 @@ impl Fabric {
         let options = &self.options;
         let payload_bytes = options.payload_bytes;
         let load = LoadOrder {
+            every: None,
             outstanding: match case {
                 Case::Call | Case::Subscribe | Case::Register | Case::Confirm => 1,
                 Case::Calls | Case::Confirms => options.outstanding,

@@ -23,7 +23,7 @@ use crate::load::Spread;
 use crate::machine::{Memory, Placement, kernel_memory};
 use crate::process::Workers;
 use crate::report::json::metrics;
-use crate::subject::{Case, Router, RouterOptions, Transport, own_program};
+use crate::subject::{Case, Router, RouterOptions, Transport, Waiting, own_program};
 use crate::wamp::holder::{self, HolderOrder, HolderReport, Instruction};
 
 /// The options of `bench footprint`.
@@ -172,7 +172,7 @@ impl Footprint {
         RouterOptions {
             executable: site.executable.clone(),
             threads: Some(self.options.router_threads),
-            spin: false,
+            waiting: Waiting::Usual,
             compresses: Case::any_deflated(&self.options.cases),
         }
     }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::attacks::{
-    batch, bodies, calls, consumers, dead_letters, deaf, flood, partial, patterns, topology,
+    batch, bodies, calls, consumers, dead_letters, deaf, flood, partial, patterns, timed, topology,
     transcoded, unacked, web,
 };
 use super::strike::Strike;
@@ -86,6 +86,8 @@ pub(super) const ATTACKS: &[Attack] = &[
         what: "100 sessions of 10,000 subscriptions; they leave" },
     Attack { name: "calls", needs: Wamp, setting: Usual, strike: calls::pending,
         what: "1,000,000 calls that wait for one callee, which leaves" },
+    Attack { name: "timed", needs: Wamp, setting: Usual, strike: timed::strike,
+        what: "100,000 publications, one each 75 µs, so that a thread keeps looking for the next one" },
     Attack { name: "metrics", needs: Pages, setting: Usual, strike: flood::metrics,
         what: "16 connections that ask for /metrics of 100,000 queues for 8 s" },
     Attack { name: "incomplete", needs: Amqp, setting: Setting::LittleMemory, strike: bodies::strike,

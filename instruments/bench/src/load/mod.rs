@@ -3,6 +3,7 @@
 
 pub(crate) mod drive;
 pub(crate) mod histogram;
+pub(crate) mod paced;
 pub(crate) mod sequence;
 pub(crate) mod socket;
 pub(crate) mod source;
@@ -12,6 +13,7 @@ pub(crate) use drive::{
     Answer, Driven, Exchange, Faults, Load, Traffic, Window, drive, monotonic_ns, within_time,
 };
 pub(crate) use histogram::{Latencies, Recorded, Rtt, Spread};
+pub(crate) use paced::Paced;
 pub(crate) use sequence::Sequence;
 pub(crate) use socket::{Listener, Stream, free_address};
 pub(crate) use source::{bind_source, reset_when_closed};

@@ -16,7 +16,7 @@ use crate::frame::instrument;
 use crate::load::Stream;
 use crate::network::Network;
 use crate::process::Place;
-use crate::subject::{Case, Endpoint, Router, RouterOptions, guarded, own_program};
+use crate::subject::{Case, Endpoint, Router, RouterOptions, Waiting, guarded, own_program};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Subject {
@@ -146,7 +146,7 @@ impl Running {
         let options = RouterOptions {
             executable: with.executable.to_owned(),
             threads: Some(with.cores.len()),
-            spin: false,
+            waiting: Waiting::Usual,
             compresses: false,
         };
         let router = Router::start(&options, with.directory, with.network)?;

@@ -86,6 +86,7 @@ impl Baseline {
             relay.start_server(name, &site.executable, ROLE, &stage.servers(), &order)?;
         let endpoint = site.network.reach(&endpoint)?;
         let load = LoadOrder {
+            every: options.every(),
             outstanding: options.outstanding,
             batch: options.batch(),
         };

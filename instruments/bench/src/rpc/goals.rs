@@ -1,7 +1,7 @@
 //! The project's goals for the round trip.
 
 use super::options::RpcOptions;
-use super::{BY_DEFAULT, CPU_PER_CALL, P50};
+use super::{BLOCKING, BY_DEFAULT, CPU_PER_CALL, P50};
 use crate::figures::unfit;
 use crate::frame::{Bound, FLOOR, Goal, Section};
 use crate::machine::Placement;
@@ -24,17 +24,38 @@ fn by_default(section: &Section<Case>) -> Option<Goal> {
     Some(goal.unless(unfit([ours, floor])))
 }
 
+/// What it may cost to look for input before sleeping, and what it has to bring at a low rate.
+fn waiting(options: &RpcOptions, section: &Section<Case>) -> Vec<Goal> {
+    if section.subject(BLOCKING).is_none() || options.pairs > 1 {
+        return Vec::new();
+    }
+    let over = |what: &str, figure, bound| Goal::over(what, BLOCKING, figure, bound);
+    let cpu = |bound| over("CPU/call ÷ blocking", CPU_PER_CALL, Bound::AtMost(bound));
+    match (section.placement, options.rate, options.outstanding) {
+        (Some(Placement::Split), Some(200), 1) => {
+            let p50 = over("p50 ÷ blocking", P50, Bound::AtMost(0.8));
+            vec![p50, cpu(1.6)]
+        }
+        (Some(Placement::Split), None, 1) => vec![cpu(1.3)],
+        (Some(Placement::SameCore), None, 1) | (Some(_), None, 64) => {
+            let rate = over("calls/s ÷ blocking", "calls_per_s", Bound::AtLeast(0.99));
+            vec![rate, cpu(1.01)]
+        }
+        _ => Vec::new(),
+    }
+}
+
 pub(super) fn goals(options: &RpcOptions, section: &Section<Case>) -> Vec<Goal> {
     let mut pairs = Case::OF_THE_DOCUMENT.iter();
     let Some(pair) = pairs.position(|case| *case == section.case) else {
         return Vec::new();
     };
-    let mut goals = Vec::new();
-    if options.outstanding == 1 && options.pairs == 1 {
+    let mut goals = waiting(options, section);
+    if options.outstanding == 1 && options.pairs == 1 && options.rate.is_none() {
         let bounds = match section.placement {
             Some(Placement::SameCore) => Some(([1.10, 1.25], [25.0, 40.0])),
             Some(Placement::Split) if options.spin => Some(([0.45, 0.45], [2.0, 4.0])),
-            Some(Placement::Split) => Some(([1.10, 1.15], [2.0, 4.0])),
+            Some(Placement::Split) => Some(([0.60, 0.60], [2.0, 4.0])),
             Some(Placement::Free) | None => None,
         };
         if let Some((over_floor, document_over_ours)) = bounds {

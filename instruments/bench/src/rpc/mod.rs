@@ -23,7 +23,7 @@ use crate::frame::{
 };
 use crate::report::document;
 use crate::report::table::{bytes, number, thousands};
-use crate::subject::{Case, Router, RouterOptions, Routers, Socket};
+use crate::subject::{Case, Router, RouterOptions, Routers, Socket, Waiting};
 
 use baseline::Baseline;
 use round::run;
@@ -32,6 +32,8 @@ use subjects::{RpcSubject, ends, plan};
 const P50: &str = "rtt_us.p50";
 /// Ours with a thread for each core, which is its default, on a single core.
 const BY_DEFAULT: &str = "default-threads";
+/// Ours, if it does not look for input before it sleeps.
+const BLOCKING: &str = "blocking";
 const CPU_PER_CALL: &str = "router_cpu_us_per_call";
 
 /// Measures, prints to standard output, and writes the results file if requested.
@@ -40,6 +42,7 @@ pub fn rpc(options: RpcOptions, host: Host) -> Result<bool, BenchError> {
         options: options.on(host)?,
         routers: Routers::default(),
         by_default: None,
+        blocking: None,
     })
 }
 
@@ -48,6 +51,8 @@ struct Rpc {
     routers: Routers,
     /// Ours with its default number of threads, which most users have.
     by_default: Option<Router>,
+    /// Ours without spins, so that their price is measured in one run.
+    blocking: Option<Router>,
 }
 
 impl Instrument for Rpc {
@@ -69,11 +74,20 @@ impl Instrument for Rpc {
         if options.is_one_call() && is_plain {
             let by_default = RouterOptions {
                 threads: None,
-                ..own
+                ..own.clone()
             };
             let directory = site.directory.path().join(BY_DEFAULT);
             fs::create_dir(&directory)?;
             self.by_default = Some(Router::start(&by_default, &directory, &site.network)?);
+        }
+        if own.waiting == Waiting::Usual && is_plain {
+            let blocking = RouterOptions {
+                waiting: Waiting::Blocking,
+                ..own
+            };
+            let directory = site.directory.path().join(BLOCKING);
+            fs::create_dir(&directory)?;
+            self.blocking = Some(Router::start(&blocking, &directory, &site.network)?);
         }
         Ok(())
     }
@@ -92,6 +106,7 @@ impl Instrument for Rpc {
             "batch": options.batch(),
             "outstanding": options.outstanding,
             "pairs": options.pairs,
+            "rate": options.rate,
             "payload_bytes": options.payload_bytes,
             "router_threads": options.routers.own_threads(),
             "spin": options.spin,
@@ -117,6 +132,10 @@ impl Instrument for Rpc {
         let floor = Baseline::start(&self.options, stage, *case)?;
         let mut subjects: Vec<RpcSubject> = routers.into_iter().map(RpcSubject::Router).collect();
         subjects.insert(1.min(subjects.len()), RpcSubject::Floor(floor));
+        if let Some(router) = &mut self.blocking {
+            let one = router.reachable(BLOCKING, *case, &stage.cores.router, network)?;
+            subjects.push(RpcSubject::Router(one));
+        }
         let is_wanted = case.socket == Socket::Unix && stage.cores.clients == stage.cores.router;
         if let Some(router) = self.by_default.as_mut().filter(|_| is_wanted) {
             let one = router.reachable(BY_DEFAULT, *case, &stage.cores.router, network)?;

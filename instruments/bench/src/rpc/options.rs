@@ -1,5 +1,7 @@
 //! The options of `bench rpc`, and their valid combinations.
 
+use std::time::Duration;
+
 use crate::error::BenchError;
 use crate::frame::{AsUsual, Common, CommonOptions, Host, require, require_within};
 use crate::network::NetworkOptions;
@@ -20,6 +22,9 @@ pub struct RpcOptions {
     /// Calls that each caller keeps in flight.
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub(super) outstanding: usize,
+    /// Calls per second of each caller, one after the other, instead of as many as it can.
+    #[arg(long, value_name = "N", conflicts_with = "outstanding")]
+    pub(super) rate: Option<u32>,
     /// Pairs of caller and callee.
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub(super) pairs: usize,
@@ -52,6 +57,10 @@ impl RpcOptions {
             self.calls_per_line != Some(0),
             "--calls-per-line is at least 1",
         )?;
+        require(
+            self.rate.is_none_or(|rate| (1..=10_000).contains(&rate)),
+            "--rate is from 1 to 10,000",
+        )?;
         require_within("--outstanding", &self.outstanding, 1..=65_536)?;
         require_within("--pairs", &self.pairs, 1..=1_000)?;
         require(self.payload_bytes <= 8 << 20, "--payload is at most 8 MiB")?;
@@ -68,9 +77,14 @@ impl RpcOptions {
         self.calls_per_line.unwrap_or(1_000)
     }
 
+    /// The time from one call to the next, if it is given.
+    pub(super) fn every(&self) -> Option<Duration> {
+        self.rate.map(|rate| Duration::from_secs(1) / rate.max(1))
+    }
+
     /// Whether calls are sequential, to a router with its default options.
     pub(super) fn is_one_call(&self) -> bool {
-        self.in_flight() == 1 && self.routers.threads == 1 && !self.spin
+        self.in_flight() == 1 && self.routers.threads == 1 && !self.spin && self.rate.is_none()
     }
 
     pub(super) fn in_flight(&self) -> usize {
@@ -132,6 +146,7 @@ mod tests {
             Err("--spin starts a router"),
         );
         check(|o| o.outstanding = 0, Err("--outstanding"));
+        check(|o| o.rate = Some(0), Err("--rate"));
         check(|o| o.payload_bytes = 1 << 30, Err("--payload"));
     }
 }

@@ -21,10 +21,13 @@ pub(super) fn header(options: &RpcOptions, site: &Site) -> Vec<String> {
         plural(options.pairs, "pair"),
         plural(options.outstanding, "call"),
     );
+    let rate = options
+        .rate
+        .map_or_else(String::new, |rate| format!(", {rate} a second"));
     let mut lines = vec![
         options
             .common
-            .load(&format!("{pairs} of {what}, {calls} in flight each")),
+            .load(&format!("{pairs} of {what}, {calls} in flight each{rate}")),
         format!(
             "Router: {}; a round trip is timed from its write to its read",
             options.routers.describe(options.spin),

@@ -50,6 +50,7 @@ pub(super) fn plan<'a>(
 /// The pairs of one round, with procedures that no earlier round has used.
 pub(super) fn ends(target: &Target, options: &RpcOptions, round: usize) -> Vec<Ends> {
     let load = LoadOrder {
+        every: options.every(),
         outstanding: options.outstanding,
         batch: options.batch(),
     };

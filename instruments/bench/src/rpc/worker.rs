@@ -2,6 +2,7 @@
 
 use std::io::{self, BufRead};
 use std::thread;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +12,7 @@ use crate::fabric::wire::{NatsCallee, NatsExchange, NatsOrder, NatsWishes};
 use crate::fabric::wishes::{Wishes, WishesOrder};
 use crate::floor::ends::{self, FloorCaller, FloorOrder};
 use crate::floor::relay::{RelayOrder, serve_round};
-use crate::load::{Driven, Exchange, Listener, Load, Traffic, Window, drive};
+use crate::load::{Driven, Exchange, Listener, Load, Paced, Traffic, Window, drive};
 use crate::process::{Listening, PATIENCE, WorkerError, instruction, say};
 use crate::wamp::callee::Callee;
 use crate::wamp::caller::{Caller, PairOrder};
@@ -41,6 +42,8 @@ pub(crate) enum Role {
 pub(crate) struct LoadOrder {
     pub(crate) outstanding: usize,
     pub(crate) batch: u64,
+    /// The time from one call to the next; without it the answer alone is waited for.
+    pub(crate) every: Option<Duration>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -138,15 +141,18 @@ fn drive_on_command(exchange: &mut impl Exchange, load: LoadOrder) -> Result<Dri
     let Some(Instruction::Go(window)) = instruction()? else {
         return Ok(Driven::default());
     };
+    let every = load.every;
     let load = Load {
         outstanding: load.outstanding,
         batch: load.batch,
         window,
         operations_max: u64::MAX,
     };
-    drive(exchange, &load, &mut |average_ms| {
-        say(&EndReport::Batch { average_ms });
-    })
+    let mut report = |average_ms| say(&EndReport::Batch { average_ms });
+    match every {
+        Some(every) => drive(&mut Paced::new(exchange, every), &load, &mut report),
+        None => drive(exchange, &load, &mut report),
+    }
 }
 
 /// Runs `leave` on a thread of its own when the bench closes this worker's standard input.

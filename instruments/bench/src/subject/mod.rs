@@ -10,7 +10,7 @@ pub(crate) mod target;
 pub(crate) use case::{Case, Socket, Transport, serializer_name};
 pub(crate) use crosstie_wan::{Endpoint, ParseError};
 pub(crate) use options::RoutersOptions;
-pub(crate) use router::{REALM, Router, RouterOptions, node_configuration};
+pub(crate) use router::{REALM, Router, RouterOptions, Waiting, node_configuration};
 pub(crate) use routers::{Reachable, Routers};
 pub(crate) use server::{NodeDirectory, ServerProcess, guarded, own_program};
 pub(crate) use target::{Target, Url};

@@ -5,7 +5,7 @@ use crosstie_wamp::Serializer;
 use crate::error::BenchError;
 use crate::frame::{Server, ServerOptions, Site, require};
 use crate::peer::Peer;
-use crate::subject::{Case, REALM, RouterOptions, Url};
+use crate::subject::{Case, REALM, RouterOptions, Url, Waiting};
 
 /// The options of every instrument of routers.
 #[derive(Clone, Debug, clap::Args)]
@@ -59,7 +59,10 @@ impl RoutersOptions {
         RouterOptions {
             executable: site.executable.clone(),
             threads: Some(self.threads),
-            spin,
+            waiting: match spin {
+                true => Waiting::Polling,
+                false => Waiting::Usual,
+            },
             compresses: false,
         }
     }

@@ -23,9 +23,30 @@ pub(crate) struct RouterOptions {
     pub executable: PathBuf,
     /// `None` leaves the number to its default.
     pub threads: Option<usize>,
-    pub spin: bool,
+    pub waiting: Waiting,
     /// Its WebSockets accept permessage-deflate, which takes a node directory.
     pub compresses: bool,
+}
+
+/// How a router of ours waits for input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Waiting {
+    /// By its default.
+    Usual,
+    /// It polls in any case.
+    Polling,
+    /// It blocks at once.
+    Blocking,
+}
+
+impl Waiting {
+    fn arguments(self) -> &'static [&'static str] {
+        match self {
+            Self::Usual => &[],
+            Self::Polling => &["--busy-poll"],
+            Self::Blocking => &["--spin-budget", "0"],
+        }
+    }
 }
 
 /// Time for a node to start in a directory of its own.
@@ -138,9 +159,7 @@ impl Router {
         if let Some(threads) = &threads {
             start_options.extend(["--threads", threads]);
         }
-        if options.spin {
-            start_options.push("--busy-poll");
-        }
+        start_options.extend(options.waiting.arguments());
         let node = NodeDirectory {
             config: listening.node(&json!({ "compression": { "deflate": {} } })),
             directory: &directory.join("compressing"),
@@ -177,9 +196,8 @@ fn start_arguments(options: &RouterOptions, listening: &Listening) -> Vec<String
     if let Some(threads) = options.threads {
         arguments.extend(["--threads".to_owned(), threads.to_string()]);
     }
-    if options.spin {
-        arguments.push("--busy-poll".to_owned());
-    }
+    let waiting = options.waiting.arguments().iter();
+    arguments.extend(waiting.map(|argument| (*argument).to_owned()));
     arguments
 }
 
@@ -216,11 +234,11 @@ mod tests {
     #[test]
     fn a_router_is_started_as_a_user_would() {
         #[track_caller]
-        fn check(threads: Option<usize>, spin: bool, expected: &str) {
+        fn check(threads: Option<usize>, waiting: Waiting, expected: &str) {
             let options = RouterOptions {
                 executable: "crosstie".into(),
                 threads,
-                spin,
+                waiting,
                 compresses: false,
             };
             let listening = Listening {
@@ -232,12 +250,12 @@ mod tests {
         }
         check(
             None,
-            false,
+            Waiting::Usual,
             "start --socket /tmp/x/router.sock --listen 127.0.0.1:9000 --amqp 127.0.0.1:0 --loglevel warn",
         );
         check(
             Some(2),
-            true,
+            Waiting::Polling,
             "start --socket /tmp/x/router.sock --listen 127.0.0.1:9000 --amqp 127.0.0.1:0 --loglevel \
              warn --threads 2 --busy-poll",
         );

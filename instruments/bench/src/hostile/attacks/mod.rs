@@ -10,6 +10,7 @@ pub(super) mod flood;
 pub(super) mod partial;
 pub(super) mod patterns;
 mod readers;
+pub(super) mod timed;
 pub(super) mod topology;
 pub(super) mod transcoded;
 pub(super) mod unacked;
