@@ -7,7 +7,7 @@ import socket
 import urllib.request
 
 import pytest
-from rig import config
+from rig import certificates, config
 from rig.amqp_peer import Peer
 from rig.rawsocket import RawSocket
 from rig.router import ROOT, fresh
@@ -48,8 +48,11 @@ def described(text: str) -> dict[str, str]:
     return dict(re.findall(r"(?m)^# TYPE (\S+) (\S+)$", text))
 
 
-def test_every_metric_is_in_the_documentation_and_the_other_way_round(start_router):
-    router = start_router(everything())
+def test_every_metric_is_in_the_documentation_and_the_other_way_round(start_router, tmp_path):
+    node = everything()
+    certificates.write(tmp_path)
+    node["workers"][0]["transports"].append(config.universal("secure", config.tls(tmp_path)))
+    router = start_router(node)
     documented = re.findall(r"(?m)^\| `(\w+)` \|", (ROOT / "docs/metrics.md").read_text())
     assert len(documented) == len(set(documented))
     with Peer(socket.create_connection(router.address("amqp"))).open("guest", "guest") as client:

@@ -467,7 +467,8 @@ def test_a_replaced_certificate_is_shown_to_new_connections(reloads, tmp_path):
         assert "server.pem" in node.refused()
         assert shown() == before
         (tmp_path / "server.key").write_bytes(new_key)
-        assert node.reload()["certificates"] == 1
+        # The listener may have read it by itself already.
+        assert node.reload()["certificates"] in (0, 1)
         assert shown() != before
         peer.round_trip()
 

@@ -21,11 +21,11 @@ def write(directory: Path) -> Path:
     return directory / "ca.pem"
 
 
-def write_self_signed(directory: Path, names: list[str]) -> Path:
+def write_self_signed(directory: Path, names: list[str], days: int = 30) -> Path:
     """Write what `openssl req -x509 -subj /CN=localhost` makes; return the file of the certificate.
 
     It is an authority's and a server's at once. With `names` it has those that `-addext
-    subjectAltName=…` adds.
+    subjectAltName=…` adds. It expires in `days`, or did so before.
     """
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
@@ -36,8 +36,8 @@ def write_self_signed(directory: Path, names: list[str]) -> Path:
         .issuer_name(name)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=30))
+        .not_valid_before(now - datetime.timedelta(days=100))
+        .not_valid_after(now + datetime.timedelta(days=days))
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
     )
     if names:

@@ -4,12 +4,13 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use crosstie_transport::{ConnectionLimits, tls};
+use crosstie_transport::ConnectionLimits;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::allowance::Allowance;
 use crate::bounds::Bounds;
+use crate::certificate::Presented;
 use crate::watch::Watch;
 
 /// The state shared by all connections of one listener, in any protocol.
@@ -20,7 +21,8 @@ pub struct Listening {
     pub number: u32,
     /// Time limit for a connection to become a session.
     pub handshake_timeout: Duration,
-    pub tls: Option<Arc<tls::ServerConfig>>,
+    /// Set if the listener has TLS.
+    pub tls: Option<Arc<Presented>>,
     pub limits: Arc<ConnectionLimits>,
     connections: AtomicUsize,
     /// Listeners whose address this one has taken over, with connections that count for its bound. Each connection keeps
@@ -38,7 +40,7 @@ pub struct Listening {
 /// The settings of a listener for its connections.
 pub struct Terms {
     pub handshake_timeout: Duration,
-    pub tls: Option<Arc<tls::ServerConfig>>,
+    pub tls: Option<Arc<Presented>>,
     pub limits: Arc<ConnectionLimits>,
     pub connections_max: Option<usize>,
     pub connections_per_second_max: Option<u32>,

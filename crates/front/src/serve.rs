@@ -204,7 +204,7 @@ fn end(
 fn connection(listening: &Listening, socket: Socket) -> Option<Arc<Connection>> {
     let stage: Option<Box<Mutex<dyn Stage>>> = match &listening.tls {
         None => None,
-        Some(config) => match TlsStage::server(Arc::clone(config)) {
+        Some(presented) => match TlsStage::server(presented.now()) {
             Ok(stage) => Some(Box::new(Mutex::new(stage))),
             Err(e) => {
                 tracing::error!("cannot begin TLS: {e}");

@@ -4,23 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::{fs, io};
 
-use crosstie_auth::private_key;
+use crosstie_auth::{private_key, x509};
 use crosstie_config as model;
 pub use crosstie_transport::tls::check_peer;
 use crosstie_transport::tls::{self, TlsFiles};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject as _;
-
-pub fn tls_of(
-    endpoint: &model::Endpoint,
-    directory: &Path,
-    protocols: &'static [&'static [u8]],
-) -> io::Result<Option<Arc<tls::ServerConfig>>> {
-    let files = endpoint.tls();
-    files
-        .map(|files| tls_from(files, directory, protocols))
-        .transpose()
-}
 
 /// Checks whether a listener could be opened with these files. Returns a property that clients may reject; an error
 /// names the faulty file.
@@ -30,7 +19,20 @@ pub fn check_tls(files: &model::Tls, directory: &Path) -> io::Result<Option<Stri
     config.map(|_| oddity(&files))
 }
 
-fn tls_from(
+/// The TLS of an endpoint, if it has any; an error names the faulty file.
+pub fn tls_of(
+    endpoint: &model::Endpoint,
+    directory: &Path,
+    protocols: &'static [&'static [u8]],
+) -> io::Result<Option<Arc<tls::ServerConfig>>> {
+    let files = endpoint.tls();
+    files
+        .map(|files| read(files, directory, protocols))
+        .transpose()
+}
+
+/// Reads the files of a listener; an error names the faulty one.
+pub(crate) fn read(
     files: &model::Tls,
     directory: &Path,
     protocols: &'static [&'static [u8]],
@@ -41,6 +43,20 @@ fn tls_from(
         tracing::warn!("{oddity}");
     }
     Ok(config)
+}
+
+/// The paths of all files.
+pub(crate) fn paths(files: &model::Tls) -> impl Iterator<Item = &String> {
+    let own = [&files.certificate, &files.key].into_iter();
+    own.chain(&files.chain_certificates)
+        .chain(&files.client_authorities)
+}
+
+/// When the listener's own certificate expires, in seconds since 1970; `None` if its fields cannot be read here.
+pub(crate) fn expires_s(files: &model::Tls, directory: &Path) -> Option<i64> {
+    let path = directory.join(&files.certificate);
+    let own = CertificateDer::pem_file_iter(path).ok()?.next()?.ok()?;
+    x509::read(&own).map(|fields| fields.not_after.unix_s())
 }
 
 /// An error with this key among the files, with the reason if the key is faulty.

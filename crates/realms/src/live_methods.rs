@@ -1,19 +1,15 @@
 //! The current authentication methods of a listener: principals may come from files that change, and keys from URLs.
 //!
-//! The files are checked every second instead of watched by the system: a file that is mounted into a container or over
-//! a network is replaced without a notification. A file is read again once it has been unchanged for a second, so that
-//! a partly written file is not used.
+//! The files are checked at intervals, and read again after a change.
 
-use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
-use std::time::{Duration, SystemTime};
 
 use crosstie_auth::wamp::jwt::Jwks;
 use crosstie_auth::wamp::{Jwt, Method, Methods};
 use crosstie_config::read_principals;
+use crosstie_front::stamp::{PERIOD, Stamp, stamp};
 use crosstie_routing::Revocation;
 use parking_lot::{Mutex, RwLock};
 use tokio::task::AbortHandle;
@@ -32,11 +28,6 @@ pub struct LiveMethods {
     /// Periodic tasks, which end with this value.
     tasks: Mutex<Vec<AbortHandle>>,
 }
-
-/// Distinguishes states of a file; `None` if the file does not exist.
-type Stamp = Option<(SystemTime, u64, u64)>;
-
-const PERIOD: Duration = Duration::from_secs(1);
 
 /// The interval of a failing server doubles with each failure, up to this number of times.
 const RETRY_DOUBLINGS_MAX: u32 = 10;
@@ -266,11 +257,8 @@ struct Files {
 impl Files {
     fn stamps(&self) -> Vec<Stamp> {
         let files = self.configured.files.iter();
-        let stamp = |path: &String| {
-            let found = fs::metadata(self.directory.join(path)).ok()?;
-            Some((found.modified().ok()?, found.len(), found.ino()))
-        };
-        files.map(|file| stamp(&file.path)).collect()
+        let paths = files.map(|file| self.directory.join(&file.path));
+        paths.map(|path| stamp(&path)).collect()
     }
 
     fn read(&self) -> Result<Methods, String> {

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use crosstie_config as model;
+use crosstie_front::certificate::Certificate;
 use crosstie_front::listen::{Listening, Terms};
 use crosstie_front::serve::{self, Destination};
 use crosstie_front::sockets;
-use crosstie_front::tls_files::tls_of;
 use crosstie_realms::entrance::Entrance;
 use crosstie_site::pages::Pages;
 use crosstie_site::site::Site;
@@ -22,6 +22,8 @@ pub struct Admin {
     listening: Arc<Listening>,
     told: Arc<Told>,
     accepting: Accepting,
+    /// Its files are checked for as long as this lives.
+    _certificate: Option<Arc<Certificate>>,
 }
 
 /// Listens, on the threads of the first router. Also returns the URLs.
@@ -40,9 +42,11 @@ pub fn start_admin(
     };
     let io = |e| failed(StartFault::Io(e));
     let state = &first.state;
+    let certificate = state.open_certificate("admin", &admin.endpoint, directory, &[]);
+    let certificate = certificate.map_err(io)?;
     let terms = Terms {
         handshake_timeout: state.bounds.handshake_timeout,
-        tls: tls_of(&admin.endpoint, directory, &[]).map_err(io)?,
+        tls: certificate.as_ref().map(|own| own.presented()),
         limits: Arc::clone(&state.bounds.limits),
         connections_max: None,
         connections_per_second_max: None,
@@ -71,6 +75,7 @@ pub fn start_admin(
         listening,
         told,
         accepting,
+        _certificate: certificate,
     };
     admin.show(routers);
     Ok((admin, urls))

@@ -1,10 +1,13 @@
 //! The parts of one router, and their shared state.
 
-use std::sync::{Arc, OnceLock};
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, OnceLock, Weak};
 
 use crosstie_broker::{self as amqp, Broker};
 use crosstie_config as model;
 use crosstie_front::bounds::Bounds;
+use crosstie_front::certificate::Certificate;
 use crosstie_front::watch::Watch;
 use crosstie_realms::realm::SharedRealm;
 use crosstie_realms::realms::{Node, Realms};
@@ -31,6 +34,8 @@ pub(crate) struct Registry {
     /// For web services and pages.
     pub(crate) grounds: Grounds,
     testees: Mutex<Vec<Arc<TesteeTransport>>>,
+    /// The certificates of running listeners.
+    certificates: Mutex<Vec<Weak<Certificate>>>,
     /// Set at most once.
     amqp: OnceLock<Arc<Broker>>,
     joints: Mutex<Vec<Arc<JointState>>>,
@@ -69,6 +74,7 @@ impl Registry {
             page_connections_max: limits.page_connections_max,
             addresses: Mutex::default(),
             testees: Mutex::default(),
+            certificates: Mutex::default(),
             amqp: OnceLock::new(),
             joints: Mutex::default(),
             rlinks: RLinks::default(),
@@ -100,6 +106,31 @@ impl Registry {
 
     pub(crate) fn testees(&self) -> MutexGuard<'_, Vec<Arc<TesteeTransport>>> {
         self.testees.lock()
+    }
+
+    /// Opens the certificate of a listener, if it has one.
+    pub(crate) fn open_certificate(
+        &self,
+        id: &str,
+        endpoint: &model::Endpoint,
+        directory: &Path,
+        protocols: &'static [&'static [u8]],
+    ) -> io::Result<Option<Arc<Certificate>>> {
+        let Some(files) = endpoint.tls() else {
+            return Ok(None);
+        };
+        let keeper = self.realms.door.keeper();
+        let opened = Certificate::open(id, files, directory, protocols, keeper)?;
+        let mut certificates = self.certificates.lock();
+        certificates.retain(|known| known.strong_count() > 0);
+        certificates.push(Arc::downgrade(&opened));
+        Ok(Some(opened))
+    }
+
+    /// The certificates of running listeners, in the order of their starts.
+    pub(crate) fn certificates(&self) -> Vec<Arc<Certificate>> {
+        let certificates = self.certificates.lock();
+        certificates.iter().filter_map(Weak::upgrade).collect()
     }
 
     /// The broker of AMQP transports.

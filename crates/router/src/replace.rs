@@ -8,15 +8,15 @@ use std::io;
 use std::sync::Arc;
 
 use crosstie_config::{self as model, TransportKind};
-use crosstie_front::serve;
+use crosstie_front::certificate::{Certificate, Read};
 use crosstie_front::sockets;
 use crosstie_realms::replaced::Replaced;
 
 use crate::accepting::Ready;
+use crate::conversing::{Conversing, Opened};
 use crate::error::{StartError, StartFault};
 use crate::router::Router;
-use crate::stamps::{Stamp, stamps};
-use crate::transports::{Conversing, RunningTransport, Served, kind};
+use crate::transports::{RunningTransport, Served, kind};
 
 /// A transport that is ready to run.
 pub struct ReadyTransport(Way);
@@ -28,11 +28,10 @@ enum Way {
     Takes {
         of: String,
         transport: Box<model::Transport>,
-        conversing: Conversing,
-        endpoint: Arc<dyn serve::Endpoint>,
-        nodelay: bool,
-        files: Vec<Stamp>,
+        opened: Box<Opened>,
     },
+    /// Only the files of its certificate have changed.
+    Renews(Arc<Certificate>, Read),
 }
 
 impl Router {
@@ -72,24 +71,29 @@ impl Router {
             let (running, ready) = self.bind(transport, None, None, &earlier)?;
             return Ok(Way::Bound(Box::new(running), Some(ready)));
         };
-        let files = stamps(&transport.endpoint, &self.options.directory);
-        let (conversing, endpoint, nodelay) = self.endpoint(transport, None, &earlier)?;
+        let opened = Box::new(self.endpoint(transport, None, &earlier)?);
         Ok(Way::Takes {
             of,
             transport: Box::new(transport.clone()),
-            conversing,
-            endpoint,
-            nodelay,
-            files,
+            opened,
         })
     }
 
-    /// Whether the files of a running transport's certificate have changed since they were read.
-    pub fn has_new_files(&self, transport: &model::Transport) -> bool {
-        let transports = self.transports.lock();
-        let running = transports.iter().find(|other| other.id == transport.id);
-        let found = stamps(&transport.endpoint, &self.options.directory);
-        running.is_some_and(|running| running.files != found)
+    /// Reads the files of a running transport's certificate again if they have changed.
+    pub fn ready_certificate(&self, id: &str) -> Result<Option<ReadyTransport>, StartError> {
+        let certificate = {
+            let transports = self.transports.lock();
+            let running = transports.iter().find(|other| other.id == id);
+            running.and_then(|running| running.certificate.clone())
+        };
+        let Some(certificate) = certificate.filter(|own| own.has_new_files()) else {
+            return Ok(None);
+        };
+        let read = certificate.read().map_err(|e| StartError {
+            what: self.of_worker("transport", id),
+            fault: StartFault::Io(e),
+        })?;
+        Ok(Some(ReadyTransport(Way::Renews(certificate, read))))
     }
 
     /// Gives up transports that were made ready.
@@ -112,27 +116,28 @@ impl Router {
         let mut transports = self.transports.lock();
         let mut replaced = Vec::new();
         let mut next = Vec::new();
-        let (taken, bound): (Vec<_>, Vec<_>) = ready
-            .into_iter()
-            .partition(|ready| matches!(ready.0, Way::Takes { .. }));
-        for ReadyTransport(way) in taken {
-            let Way::Takes {
-                of,
-                transport,
-                conversing,
-                endpoint,
-                nodelay,
-                files,
-            } = way
-            else {
-                continue;
+        let mut bound = Vec::new();
+        for ReadyTransport(way) in ready {
+            let (of, transport, opened) = match way {
+                Way::Renews(certificate, read) => {
+                    certificate.put(read);
+                    continue;
+                }
+                Way::Bound(running, ready) => {
+                    bound.push((running, ready));
+                    continue;
+                }
+                Way::Takes {
+                    of,
+                    transport,
+                    opened,
+                } => (of, transport, opened),
             };
             let Some(at) = transports.iter().position(|running| running.id == of) else {
                 continue;
             };
             let mut running = transports.remove(at);
-            self.take_over(&mut running, &transport, conversing, endpoint, nodelay);
-            running.files = files;
+            self.take_over(&mut running, &transport, *opened);
             replaced.push(running.earlier.last().cloned().zip(present(&running)));
             next.push(running);
         }
@@ -143,10 +148,7 @@ impl Router {
                 running.earlier.splice(0..0, states(&moved));
             }
         }
-        for ReadyTransport(way) in bound {
-            let Way::Bound(mut running, ready) = way else {
-                continue;
-            };
+        for (mut running, ready) in bound {
             if let Some(moved) = close(&mut transports, &running.id) {
                 running.earlier = states(&moved);
                 replaced.push(present(&moved).zip(present(&running)));
@@ -181,10 +183,14 @@ impl Router {
         &self,
         running: &mut RunningTransport,
         transport: &model::Transport,
-        conversing: Conversing,
-        endpoint: Arc<dyn serve::Endpoint>,
-        nodelay: bool,
+        opened: Opened,
     ) {
+        let Opened {
+            conversing,
+            endpoint,
+            nodelay,
+            certificate,
+        } = opened;
         if let Some(listener) = running.listener.upgrade() {
             let stall_max = self.state.bounds.limits.stall_max;
             let adjusted = sockets::adjust(&listener, &transport.endpoint, nodelay, stall_max);
@@ -200,6 +206,7 @@ impl Router {
         running.id.clone_from(&transport.id);
         running.kind = kind(&transport.kind);
         running.endpoint = transport.endpoint.clone();
+        running.certificate = certificate;
         running.served = Served::Conversations(conversing);
     }
 }

@@ -105,6 +105,14 @@ fn health(routers: &[Arc<Registry>]) -> (bool, String) {
         }
     }
     // The routers' clients are served nevertheless.
+    for router in routers {
+        for certificate in router.certificates() {
+            for trouble in certificate.status().troubles() {
+                let (router, id) = (router.id(), &certificate.id);
+                let _ = writeln!(wrong, "Transport '{id}' of router '{router}': {trouble}");
+            }
+        }
+    }
     let workers = routers
         .first()
         .map(|router| router.grounds.overview.workers());

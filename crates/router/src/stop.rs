@@ -6,10 +6,10 @@ use std::time::Duration;
 use crosstie_realms::farewell::{Farewell, close_for_return, say_goodbye};
 
 use crate::accepting::Accepting;
+use crate::conversing::Conversing;
 use crate::departure;
 use crate::registry::Registry;
 use crate::router::Router;
-use crate::transports::Conversing;
 
 /// Maximum time for giving up grants, which takes a request to a NATS server.
 const LEAVE_MAX: Duration = Duration::from_secs(2);

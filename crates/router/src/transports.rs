@@ -4,28 +4,19 @@ use std::io;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 
-use crosstie_broker::AmqpEndpoint;
 use crosstie_broker::splice::Cluster;
 use crosstie_config::{self as model, TesteeKind, TransportKind};
-use crosstie_front::listen::{Listening, Terms};
-use crosstie_front::serve::{Destination, Endpoint};
+use crosstie_front::certificate::Certificate;
+use crosstie_front::serve::Destination;
 use crosstie_front::sockets;
-use crosstie_front::tls_files::tls_of;
-use crosstie_realms::endpoints::Endpoints;
-use crosstie_realms::entrance::Entrance;
 use crosstie_realms::farewell::{Farewell, close_for_return, say_goodbye};
-use crosstie_realms::http::Http;
-use crosstie_site::pages::Pages;
-use crosstie_site::services;
-use crosstie_site::site::Site;
-use crosstie_transport::{ConnectionLimits, Listener};
+use crosstie_transport::Listener;
 
 use crate::accepting::{Accepting, Ready};
+use crate::conversing::{Conversing, Opened};
 use crate::departure;
 use crate::error::{StartError, StartFault, StopError};
 use crate::router::Router;
-use crate::stamps::{Stamp, stamps};
-use crate::status_page::Told;
 use crate::testee::TesteeTransport;
 use crate::urls;
 
@@ -54,8 +45,8 @@ pub(crate) struct RunningTransport {
     pub(crate) is_private: bool,
     pub(crate) endpoint: model::Endpoint,
     pub(crate) served: Served,
-    /// The files of its certificate, as they were when they were read.
-    pub(crate) files: Vec<Stamp>,
+    /// Its files are checked for as long as this lives.
+    pub(crate) certificate: Option<Arc<Certificate>>,
     /// The former states of a changed transport, whose connections stay.
     pub(crate) earlier: Vec<Conversing>,
     /// Where the connections of the listener go; `None` for a testee.
@@ -71,14 +62,6 @@ pub(crate) enum Served {
     Testee(Arc<TesteeTransport>),
 }
 
-/// A transport whose connections have conversations.
-#[derive(Clone)]
-pub(crate) struct Conversing {
-    pub(crate) listening: Arc<Listening>,
-    /// Set if it leads to realms.
-    pub(crate) entrance: Option<Arc<Entrance>>,
-}
-
 impl RunningTransport {
     /// Its present connections' states, and those of its earlier ones.
     pub(crate) fn conversing(&self) -> impl Iterator<Item = &Conversing> {
@@ -87,15 +70,6 @@ impl RunningTransport {
             Served::Testee(_) => None,
         };
         present.into_iter().chain(&self.earlier)
-    }
-}
-
-impl Conversing {
-    /// Notes that every session is sent GOODBYE.
-    pub(crate) fn note_goodbye(&self) {
-        if let Some(entrance) = &self.entrance {
-            entrance.note_goodbye();
-        }
     }
 }
 
@@ -275,7 +249,7 @@ impl Router {
             is_private: mode.is_some(),
             endpoint: transport.endpoint.clone(),
             served: Served::Testee(testee),
-            files: Vec::new(),
+            certificate: None,
             earlier: Vec::new(),
             destination: None,
             listener: Weak::new(),
@@ -293,8 +267,12 @@ impl Router {
         earlier: &[Conversing],
     ) -> io::Result<(RunningTransport, Ready)> {
         let is_private = mode.is_some() || cluster.is_some();
-        let files = stamps(&transport.endpoint, &self.options.directory);
-        let (conversing, endpoint, nodelay) = self.endpoint(transport, cluster, earlier)?;
+        let Opened {
+            conversing,
+            endpoint,
+            nodelay,
+            certificate,
+        } = self.endpoint(transport, cluster, earlier)?;
         let listener = Arc::new(self.bind_socket(transport, mode, nodelay)?);
         let (urls, pages) = self.urls(transport, &listener);
         let destination = Destination::new(Arc::clone(&conversing.listening), endpoint);
@@ -307,7 +285,7 @@ impl Router {
             is_private,
             endpoint: transport.endpoint.clone(),
             served: Served::Conversations(conversing),
-            files,
+            certificate,
             earlier: Vec::new(),
             destination: Some(Arc::clone(&destination)),
             listener: Arc::downgrade(&listener),
@@ -345,92 +323,6 @@ impl Router {
         (urls::of_transport(transport, listener, directory), pages)
     }
 
-    /// The shared state of a transport's connections, their endpoint, and whether Nagle's algorithm is off.
-    pub(crate) fn endpoint(
-        &self,
-        transport: &model::Transport,
-        cluster: Option<Cluster>,
-        earlier: &[Conversing],
-    ) -> io::Result<(Conversing, Arc<dyn Endpoint>, bool)> {
-        match &transport.kind {
-            TransportKind::Amqp(options) => {
-                let no_broker = || io::Error::other("the worker's AMQP has not been started");
-                let broker = self.state.amqp().ok_or_else(no_broker)?;
-                let endpoint = Arc::new(AmqpEndpoint {
-                    options: options.clone(),
-                    broker: Arc::clone(broker),
-                    cluster,
-                });
-                let limits = Arc::new(endpoint.limits(&self.state.bounds.limits));
-                let timeout = options.handshake_timeout;
-                let conversing = Conversing {
-                    listening: self.listening(transport, timeout, limits, &[], earlier)?,
-                    entrance: None,
-                };
-                Ok((conversing, endpoint, true))
-            }
-            kind => {
-                let realms = &self.state.realms;
-                let former = earlier.last().and_then(|former| former.entrance.as_deref());
-                let endpoints = Endpoints::of(kind, realms, &self.options.directory, former)?;
-                let nodelay = endpoints.nodelay();
-                let timeout = endpoints.handshake_timeout();
-                let timeout = timeout.unwrap_or(self.state.bounds.handshake_timeout);
-                let http = self.http(transport)?;
-                let is_http2_spoken = http.as_ref().is_some_and(|http| http.speaks_http2());
-                let protocols = if is_http2_spoken { HTTP } else { &[] };
-                let limits = Arc::clone(&self.state.bounds.limits);
-                let listening = self.listening(transport, timeout, limits, protocols, earlier)?;
-                let kept = Arc::clone(&listening);
-                let entrance = Entrance::new(realms, kept, transport, endpoints, http);
-                let entrance = Arc::new(entrance);
-                let conversing = Conversing {
-                    listening,
-                    entrance: Some(Arc::clone(&entrance)),
-                };
-                Ok((conversing, entrance, nodelay))
-            }
-        }
-    }
-
-    fn listening(
-        &self,
-        transport: &model::Transport,
-        handshake_timeout: Duration,
-        limits: Arc<ConnectionLimits>,
-        protocols: &'static [&'static [u8]],
-        earlier: &[Conversing],
-    ) -> io::Result<Arc<Listening>> {
-        let earlier = earlier.iter().map(|former| Arc::clone(&former.listening));
-        let terms = Terms {
-            handshake_timeout,
-            tls: tls_of(&transport.endpoint, &self.options.directory, protocols)?,
-            limits,
-            connections_max: transport.connections_max,
-            connections_per_second_max: transport.limits.connections_per_second_max,
-            earlier: earlier.collect(),
-        };
-        Ok(Listening::new(&self.state.bounds, &self.state.watch, terms))
-    }
-
-    /// The server of a transport's HTTP requests, if it has web services or pages.
-    fn http(&self, transport: &model::Transport) -> io::Result<Option<Arc<dyn Http>>> {
-        let web = web_of(&transport.kind);
-        if web.is_none() && transport.pages.is_empty() {
-            return Ok(None);
-        }
-        let told = Told::new(&self.state, vec![Arc::clone(&self.state)]);
-        let pages = Pages::new(&transport.pages, told, self.state.page_connections_max);
-        let site = match web {
-            Some(web) => {
-                let directory = &self.options.directory;
-                services::site(web, pages, &self.state.grounds, directory)?
-            }
-            None => Site::of_pages(pages),
-        };
-        Ok(Some(Arc::new(site)))
-    }
-
     /// Ends the sessions of a stopped listener, and closes the remaining connections after a timeout.
     pub(crate) fn end_conversations(&self, conversing: Conversing) {
         let state = Arc::clone(&self.state);
@@ -465,18 +357,6 @@ impl Router {
             let _ = tokio::time::timeout(departure::timeout(&state), emptied).await;
             state.watch.close_all(listening.number);
         });
-    }
-}
-
-/// The ALPN protocols of a listener with web services.
-const HTTP: &[&[u8]] = &[b"h2", b"http/1.1"];
-
-/// The web services of a transport.
-fn web_of(kind: &TransportKind) -> Option<&model::Web> {
-    match kind {
-        TransportKind::Web(web) => Some(web),
-        TransportKind::Universal { web, .. } => web.as_ref(),
-        _ => None,
     }
 }
 

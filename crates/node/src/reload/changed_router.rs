@@ -57,13 +57,15 @@ impl RunningRouter {
             }
         }
         for transport in &new.transports {
-            let is_same = old.transports.contains(transport);
-            let has_new_files = is_same && self.router.has_new_files(transport);
-            ready.certificates += usize::from(has_new_files);
-            if !is_same || has_new_files {
-                let made = self.router.ready_transport(transport)?;
-                ready.transports.push(made);
-            }
+            let made = match old.transports.contains(transport) {
+                true => {
+                    let renewed = self.router.ready_certificate(&transport.id)?;
+                    ready.certificates += usize::from(renewed.is_some());
+                    renewed
+                }
+                false => Some(self.router.ready_transport(transport)?),
+            };
+            ready.transports.extend(made);
         }
         let stays = |older: &Transport| {
             let mut newer = new.transports.iter();
@@ -106,7 +108,7 @@ impl RunningRouter {
                 self.put_roles(worker, older, realm, &mut troubles);
             }
         }
-        let count = ready.transports.len();
+        let count = ready.transports.len() - ready.certificates;
         let revoked = self
             .router
             .replace_transports(ready.transports, &ready.gone);

@@ -4,6 +4,7 @@
 //!
 //! Messages pay no cost for this page; reading takes no lock but that of a realm or vhost, for a few numbers.
 
+mod certificates;
 mod fabric;
 mod ledger;
 mod process;
@@ -61,6 +62,7 @@ pub(crate) fn metrics(routers: &[Arc<Router>], form: Form) -> String {
     });
     stores::register(&mut registry, stores);
     register_testees(&mut registry, routers);
+    certificates::register(&mut registry, routers);
     let linked = |(router, realm): (_, Arc<SharedRealm>)| {
         let port = realm.port.clone()?;
         Some((worker_id(router), port, realm.counts()))
