@@ -99,4 +99,5 @@ def test_an_installation_that_is_refused_writes_nothing(tmp_path):
 def test_a_unit_of_a_node_directory_has_its_paths():
     unit = service("print", *PROGRAM, "--cbdir", "/srv/node/.crossbar", "--user", "node")
     assert "\nExecStart=/usr/bin/crosstie start --cbdir /srv/node/.crossbar\n" in unit
+    assert "\nExecReload=/usr/bin/crosstie reload --cbdir /srv/node/.crossbar\n" in unit
     assert "\nUser=node\nGroup=node\nReadWritePaths=/srv/node/.crossbar\n" in unit

@@ -46,6 +46,7 @@ impl Parts {
         }
         Ok(TEMPLATE
             .replace("@COMMAND@", &command)
+            .replace("@RELOAD@", &format!("{program} reload --cbdir {cbdir}"))
             .replace("@USER@", &self.user)
             .replace("@DIRECTORIES@", directories.trim_end()))
     }
@@ -149,7 +150,9 @@ mod tests {
             let unit = parts("/usr/bin/crosstie", config, cbdir, "crosstie").unit();
             let unit = unit.expect("every part is valid");
             assert!(unit.contains(expected), "{unit}");
-            for placeholder in ["@COMMAND@", "@USER@", "@DIRECTORIES@"] {
+            let reload = format!("\nExecReload=/usr/bin/crosstie reload --cbdir {cbdir}\n");
+            assert!(unit.contains(&reload), "{unit}");
+            for placeholder in ["@COMMAND@", "@RELOAD@", "@USER@", "@DIRECTORIES@"] {
                 assert!(!unit.contains(placeholder), "{unit}");
             }
         }
