@@ -10,8 +10,6 @@ use std::time::{Duration, Instant};
 use crosstie_auth::{Permissions, User, Users};
 use crosstie_config as model;
 use crosstie_front::bounds::Bounds;
-use crosstie_front::cause::Cause;
-use crosstie_front::report;
 use crosstie_front::seed::seed;
 use crosstie_front::watch::Watch;
 use crosstie_queues::{Position, Time, Vhost};
@@ -33,7 +31,7 @@ use super::replicated::Whose;
 use super::replication::{self, Ownership, Replicated};
 use super::shared::{BackedUp, Shared};
 use super::splice::{Splices, splicing};
-use super::status::{Alarm, ConnectionStatus, OperatorError};
+use super::status::{Alarm, ConnectionStatus};
 use super::stored;
 use super::stream_files;
 use super::totals::Totals;
@@ -52,7 +50,7 @@ pub struct Broker {
     replicated: Vec<Arc<Replicated>>,
     /// The threads of the replicated vhosts.
     ledgers: Mutex<Vec<JoinHandle<()>>>,
-    peers: Mutex<BTreeMap<u64, Arc<Peer>>>,
+    pub(crate) peers: Mutex<BTreeMap<u64, Arc<Peer>>>,
     number_last: AtomicU64,
     /// Counters since the start.
     pub totals: Totals,
@@ -265,37 +263,6 @@ impl Broker {
         self.peers.lock().remove(&number);
     }
 
-    /// Closes one connection, unless it is closing already.
-    pub fn close_connection(&self, number: u64, reason: &str) -> Result<(), OperatorError> {
-        let peers = self.peers.lock();
-        let found = peers.get(&number);
-        let peer = found.ok_or(OperatorError::NoSuchConnection { number })?;
-        if peer.is_closing() {
-            return Err(OperatorError::ClosingAlready { number });
-        }
-        report::connection_forced(&peer.connection, reason);
-        force_close(peer, &self.home.watch, Cause::Operator, reason);
-        Ok(())
-    }
-
-    /// Closes all connections of a vhost that accepts no more clients.
-    pub(crate) fn close_vhost(&self, vhost: &Arc<SharedVhost>, reason: &str) {
-        for peer in self.peers.lock().values() {
-            if Arc::ptr_eq(&peer.vhost, vhost) {
-                force_close(peer, &self.home.watch, Cause::VhostGone, reason);
-            }
-        }
-    }
-
-    /// Closes all connections of one transport, or of all transports.
-    pub fn close_connections(&self, transport: Option<u32>, reason: &str) {
-        for peer in self.peers.lock().values() {
-            if transport.is_none_or(|transport| transport == peer.transport) {
-                force_close(peer, &self.home.watch, Cause::Stop, reason);
-            }
-        }
-    }
-
     /// Stops the vhosts in order, writes all pending records, and joins the store's thread. Returns whether all could
     /// be written.
     pub fn stop(&self) -> bool {
@@ -467,13 +434,6 @@ fn restore_vhosts(
 
 /// Maximum number of peers copied under one lock.
 const PEERS_MAX: usize = 1000;
-
-/// Called under the lock of the broker's peers, so that the watch has not reused the place.
-fn force_close(peer: &Arc<Peer>, watch: &Watch, cause: Cause, reason: &str) {
-    cause.note(&peer.connection);
-    peer.force_close(reason);
-    watch.closing(peer.watch, peer.closing_timeout);
-}
 
 fn users(amqp: &model::Amqp) -> Result<Users, String> {
     let mut users = Users::new();

@@ -22,6 +22,7 @@ mod broker;
 mod certificate;
 mod channels;
 mod client;
+mod closing;
 mod content;
 mod conversation;
 mod declared;

@@ -39,6 +39,8 @@ const GROUPS: [Group; 4] = [
         "A running node",
         &[
             ("reload", "Apply a changed configuration"),
+            ("drain", "Have the clients leave one after another"),
+            ("undrain", "Undo a drain: open the listeners again"),
             ("queues", "List, purge or delete AMQP queues"),
             ("exchanges", "List or delete AMQP exchanges"),
             ("bindings", "List AMQP bindings"),

@@ -16,6 +16,7 @@ mod call;
 mod check;
 mod cluster;
 mod convert;
+mod drain;
 mod embedded;
 mod exec_child;
 mod exit_code;
@@ -70,6 +71,8 @@ enum Command {
     /// Stop the node of a node directory.
     Stop(stop::Arguments),
     Reload(reload::Arguments),
+    Drain(drain::DrainArguments),
+    Undrain(drain::UndrainArguments),
     /// Show whether the node of a node directory runs.
     Status(status::Arguments),
     Queues(queues::QueuesArguments),
@@ -132,6 +135,8 @@ pub fn main() -> ExitCode {
         Command::Convert(arguments) => convert::run(arguments),
         Command::Stop(arguments) => stop::run(arguments),
         Command::Reload(arguments) => reload::run(arguments),
+        Command::Drain(arguments) => drain::drain(arguments),
+        Command::Undrain(arguments) => drain::undrain(arguments),
         Command::Status(arguments) => status::run(arguments),
         Command::Queues(arguments) => queues::queues(arguments),
         Command::Exchanges(arguments) => queues::exchanges(arguments),

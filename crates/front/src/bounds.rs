@@ -28,6 +28,7 @@ pub struct Bounds {
     conversations: AtomicUsize,
     listener_last: AtomicU32,
     stopping: AtomicBool,
+    draining: AtomicBool,
 }
 
 impl Bounds {
@@ -54,6 +55,7 @@ impl Bounds {
             conversations: AtomicUsize::new(0),
             listener_last: AtomicU32::new(0),
             stopping: AtomicBool::new(false),
+            draining: AtomicBool::new(false),
         }
     }
 
@@ -80,6 +82,15 @@ impl Bounds {
     /// From now on the router says that it is shutting down.
     pub fn stop(&self) {
         self.stopping.store(true, Ordering::Relaxed);
+    }
+
+    /// The router says that it is not ready for new clients, or no more.
+    pub fn set_draining(&self, is_draining: bool) {
+        self.draining.store(is_draining, Ordering::Relaxed);
+    }
+
+    pub fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed)
     }
 
     pub fn is_stopping(&self) -> bool {

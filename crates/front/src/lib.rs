@@ -15,6 +15,7 @@ pub mod bound;
 pub mod bounds;
 pub mod cause;
 pub mod certificate;
+pub mod connections;
 pub mod counters;
 pub mod end_reason;
 pub mod http_client;

@@ -3,7 +3,6 @@
 //! A timer per connection would cost each idle session more memory than its session state; a sweep costs a load per
 //! connection and second.
 
-use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +13,7 @@ use parking_lot::Mutex;
 use slab::Slab;
 
 use crate::cause::Cause;
+use crate::connections::Connections;
 use crate::counters::{Counter, counters};
 use crate::report;
 
@@ -222,6 +222,13 @@ impl Watch {
         of_it.map(|(_, watched)| &watched.connection).collect()
     }
 
+    /// The connections of the transports whose numbers are meant.
+    pub fn connections(&self, is_meant: impl Fn(u32) -> bool) -> Vec<Arc<Connection>> {
+        let entries = self.entries.lock();
+        let meant = entries.iter().filter(|(_, w)| is_meant(w.transport));
+        meant.map(|(_, w)| Arc::clone(&w.connection)).collect()
+    }
+
     /// Connections whose peers may still answer a goodbye.
     pub fn awaited(&self) -> Vec<Awaited> {
         let entries = self.entries.lock();
@@ -235,8 +242,17 @@ impl Watch {
     /// Ends the connections of `transport` that never became a session, as no client there could say goodbye. A client
     /// that was told so before and has not closed its socket sees the end.
     pub fn finish_unopened(&self, transport: u32) {
+        self.finish_where(|watched| watched.transport == transport);
+    }
+
+    /// Does the same to these connections.
+    pub fn finish_unopened_of(&self, connections: &Connections) {
+        self.finish_where(|watched| connections.has(&watched.connection));
+    }
+
+    fn finish_where(&self, is_meant: impl Fn(&Watched) -> bool) {
         for (_, watched) in self.entries.lock().iter() {
-            if watched.transport != transport {
+            if !is_meant(watched) {
                 continue;
             }
             match watched.phase {
@@ -320,26 +336,6 @@ impl Watch {
             }
         }
     }
-}
-
-/// A set of connections. It keeps them alive, so that their addresses stay unique.
-pub struct Connections(HashMap<usize, Arc<Connection>>);
-
-impl Connections {
-    pub fn has(&self, connection: &Arc<Connection>) -> bool {
-        self.0.contains_key(&address(connection))
-    }
-}
-
-impl<'c> FromIterator<&'c Arc<Connection>> for Connections {
-    fn from_iter<I: IntoIterator<Item = &'c Arc<Connection>>>(connections: I) -> Self {
-        let kept = connections.into_iter().map(Arc::clone);
-        Self(kept.map(|c| (address(&c), c)).collect())
-    }
-}
-
-fn address(connection: &Arc<Connection>) -> usize {
-    Arc::as_ptr(connection).addr()
 }
 
 /// Reports a connection that the system gave up before the watch did, as its peer did not read.

@@ -55,6 +55,8 @@ pub(crate) enum Event {
     StartProgram(StartProgram),
     /// A client calls a procedure of the management realm.
     Request(Request),
+    /// The next step of the drain of that number.
+    DrainDue(u64),
     /// The configuration is to be read anew.
     Reload(ReloadOrder),
     /// It was read, or could not be.

@@ -12,6 +12,7 @@
 //! Everything that wakes the node is an `Event`; every wait is a task that sends one.
 
 pub mod directory;
+mod drain;
 mod event;
 mod management;
 mod node;

@@ -12,6 +12,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tracing::{info, warn};
 
+use crate::drain::Drain;
 use crate::event::{Event, Events};
 use crate::management::Management;
 use crate::outcome::{Ending, Outcome};
@@ -44,6 +45,10 @@ pub struct Node {
     pub(crate) unsettled: BTreeSet<String>,
     pub(crate) is_ready: bool,
     pub(crate) reloads: Reloads,
+    /// The present drain.
+    pub(crate) drain: Option<Drain>,
+    /// Number of drains that were begun.
+    pub(crate) drains: u64,
     pub(crate) admin: Option<Admin>,
     /// The addresses of the operators' pages, if any.
     pub(crate) admin_urls: Vec<String>,
@@ -114,6 +119,7 @@ impl Node {
                 }
             }
             Event::Request(request) => self.handle_request(request),
+            Event::DrainDue(number) => self.handle_drain_due(number),
             Event::Reload(order) => self.handle_reload(order),
             Event::Loaded { order, loaded } => self.handle_loaded(order, loaded),
         }

@@ -127,6 +127,8 @@ impl Node {
             ending: None,
             unsettled: BTreeSet::new(),
             is_ready: false,
+            drain: None,
+            drains: 0,
             reloads: Reloads::new(&config, options.reload),
             admin: None,
             admin_urls: Vec::new(),

@@ -1,8 +1,12 @@
 //! The open calls of a realm, for a stop that waits for them.
 
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use crosstie_front::connections::Connections;
 use crosstie_front::end_reason::EndReason;
-use crosstie_front::watch::Connections;
 use crosstie_routing::OpenCalls;
+use crosstie_transport::Connection;
 use crosstie_wamp::Payload;
 
 use crate::payload_encodings::PayloadEncodings;
@@ -13,6 +17,19 @@ impl SharedRealm {
     pub fn open_calls(&self, of: Option<&Connections>) -> OpenCalls {
         let realm = self.realm.lock();
         realm.open_calls(|peer| of.is_none_or(|of| of.has(&peer.connection)))
+    }
+
+    /// The connections among these with open calls, as callers or as callees; perhaps several times.
+    pub fn busy(&self, of: &Connections) -> Vec<Arc<Connection>> {
+        let busy = RefCell::new(Vec::new());
+        self.realm.lock().open_calls(|peer| {
+            if of.has(&peer.connection) {
+                busy.borrow_mut().push(Arc::clone(&peer.connection));
+            }
+            // Both parties of each call are looked at.
+            false
+        });
+        busy.into_inner()
     }
 
     /// Removes answered calls from `open`.

@@ -6,6 +6,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant, SystemTime};
 
 use crosstie_config::{self as model, LoneSurrogates, UnreadableValues};
+use crosstie_front::connections::Connections;
 use crosstie_front::counters::{Counter, counters};
 use crosstie_front::end_reason::EndReason;
 use crosstie_front::timer::Timer;
@@ -322,6 +323,14 @@ impl SharedRealm {
     /// Every session's peer.
     pub fn peers(&self) -> Vec<Peer> {
         self.realm.lock().handles().cloned().collect()
+    }
+
+    /// The sessions of these connections.
+    pub fn peers_of(&self, connections: &Connections) -> Vec<Peer> {
+        let realm = self.realm.lock();
+        let peers = realm.handles();
+        let meant = peers.filter(|peer| connections.has(&peer.connection));
+        meant.cloned().collect()
     }
 
     pub fn counts(&self) -> RealmCounts {

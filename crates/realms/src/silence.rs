@@ -3,8 +3,8 @@
 use std::sync::{Arc, Weak};
 
 use crosstie_front::cause::Cause;
+use crosstie_front::connections::Connections;
 use crosstie_front::report;
-use crosstie_front::watch::Connections;
 use crosstie_transport::Connection;
 
 use crate::realms::Realms;

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crosstie_front::cause::Cause;
+use crosstie_front::connections::Connections;
 use crosstie_front::report::Escaped;
-use crosstie_front::watch::{Awaited, Connections};
+use crosstie_front::watch::Awaited;
 use crosstie_realms::realm::SharedRealm;
 
 use crate::registry::Registry;

@@ -21,6 +21,8 @@ pub enum StartFault {
     NoSuch(String),
     /// The router is being stopped.
     Stopping,
+    /// The router drains.
+    Draining,
     /// An error of a socket, a file or a thread.
     Io(io::Error),
 }
@@ -46,6 +48,7 @@ impl fmt::Display for StartFault {
             Self::AlreadyRunning => f.write_str("one of that name runs already"),
             Self::NoSuch(what) => write!(f, "there is no {what}"),
             Self::Stopping => f.write_str("the router is being stopped"),
+            Self::Draining => f.write_str("the node drains (`crosstie undrain` ends that)"),
             Self::Io(e) => e.fmt(f),
         }
     }

@@ -207,6 +207,7 @@ impl Router {
         running.kind = kind(&transport.kind);
         running.endpoint = transport.endpoint.clone();
         running.certificate = certificate;
+        running.nodelay = nodelay;
         running.served = Served::Conversations(conversing);
     }
 }

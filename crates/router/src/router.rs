@@ -19,6 +19,7 @@ use parking_lot::Mutex;
 use crate::bridges;
 use crate::departure;
 use crate::error::{StartError, StartFault, StopError};
+use crate::leaving::Leaving;
 use crate::meta_session::MetaSession;
 use crate::registry::Registry;
 use crate::transports::RunningTransport;
@@ -58,6 +59,8 @@ pub struct Router {
     pub(crate) transports: Mutex<Vec<RunningTransport>>,
     /// Operators' listeners that this router's threads serve.
     pub(crate) pages: Mutex<Vec<Weak<Listening>>>,
+    /// The clients of a drain.
+    pub(crate) leaving: Mutex<Leaving>,
     /// Disconnects once all clients have been told to leave. Present from the beginning of the stop.
     pub(crate) dismissed: Mutex<Option<mpsc::Receiver<()>>>,
 }
@@ -112,6 +115,7 @@ impl Router {
             options: options.clone(),
             transports: Mutex::default(),
             pages: Mutex::default(),
+            leaving: Mutex::default(),
             dismissed: Mutex::default(),
         })
     }

@@ -53,6 +53,10 @@ pub(crate) struct RunningTransport {
     pub(crate) destination: Option<Arc<Destination>>,
     /// The socket, as long as it is open; none for a testee.
     pub(crate) listener: Weak<Listener>,
+    /// Whether Nagle's algorithm is off.
+    pub(crate) nodelay: bool,
+    /// The port of a listener that a drain has closed.
+    pub(crate) reopens_at: Option<u16>,
     /// `None` once the listener is closed.
     pub(crate) accepting: Option<Accepting>,
 }
@@ -184,6 +188,10 @@ impl Router {
             fault,
         };
         self.check_runs(what)?;
+        // The transports of components and of other nodes serve no clients.
+        if mode.is_none() && cluster.is_none() && self.state.bounds.is_draining() {
+            return Err(failed(StartFault::Draining));
+        }
         self.await_attached(&transport.kind);
         let mut transports = self.transports.lock();
         // A stop meanwhile has closed all present transports.
@@ -253,6 +261,8 @@ impl Router {
             earlier: Vec::new(),
             destination: None,
             listener: Weak::new(),
+            nodelay: true,
+            reopens_at: None,
             accepting: Some(accepting),
         })
     }
@@ -289,6 +299,8 @@ impl Router {
             earlier: Vec::new(),
             destination: Some(Arc::clone(&destination)),
             listener: Arc::downgrade(&listener),
+            nodelay,
+            reopens_at: None,
             accepting: None,
         };
         let ready = Ready {
@@ -336,17 +348,16 @@ impl Router {
                 conversing.note_goodbye();
             }
             for realm in realms {
-                let peers = realm.peers();
-                let its_own = peers
+                let its_own = realm.peers_of(&connections);
+                its_own
                     .iter()
-                    .filter(|peer| connections.has(&peer.connection));
-                its_own.for_each(|peer| match state.realms.says_goodbye {
-                    true => {
-                        let farewell = &Farewell::STOP_TRANSPORT;
-                        say_goodbye(&state.realms.session_messages, peer, farewell);
-                    }
-                    false => close_for_return(peer),
-                });
+                    .for_each(|peer| match state.realms.says_goodbye {
+                        true => {
+                            let farewell = &Farewell::STOP_TRANSPORT;
+                            say_goodbye(&state.realms.session_messages, peer, farewell);
+                        }
+                        false => close_for_return(peer),
+                    });
             }
             if let Some(broker) = state.amqp() {
                 broker.close_connections(Some(listening.number), "shutdown");

@@ -154,9 +154,12 @@ fn may_enter(entrance: &Entrance, request: &Request<Incoming>) -> Result<(), Str
     page_may_ask(origin, &entrance.allowed_hosts)
 }
 
+/// Like `/health`, but a drain makes it answer 503 at once.
+const READY: &str = "/ready";
+
 fn page_at(path: &str) -> Option<Page> {
     match path {
-        "/health" => Some(Page::Health),
+        "/health" | READY => Some(Page::Health),
         "/metrics" => Some(Page::Metrics),
         "/" => Some(Page::Status),
         _ => None,
@@ -221,18 +224,7 @@ pub(super) fn respond(
         );
     }
     match page {
-        Page::Health if entrance.listening.bounds.is_stopping() => text(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "shutting down\n".to_owned(),
-        ),
-        Page::Health => {
-            let (is_ready, body) = pages.figures.health();
-            let status = match is_ready {
-                true => StatusCode::OK,
-                false => StatusCode::SERVICE_UNAVAILABLE,
-            };
-            text(status, body)
-        }
+        Page::Health => health(pages, entrance, path == READY),
         Page::Metrics => {
             let accept = request.headers().get(ACCEPT);
             let form = Form::accepted(accept.and_then(|accept| accept.to_str().ok()));
@@ -252,6 +244,21 @@ pub(super) fn respond(
             format!("page {other:?} is not known here\n"),
         ),
     }
+}
+
+/// The answer to `/health`, or to `/ready`.
+fn health(pages: &Pages, entrance: &Entrance, is_ready_asked: bool) -> Response<Full<Bytes>> {
+    let bounds = &entrance.listening.bounds;
+    let (is_ready, body) = match () {
+        () if bounds.is_stopping() => (false, "shutting down\n".to_owned()),
+        () if is_ready_asked && bounds.is_draining() => (false, "draining\n".to_owned()),
+        () => pages.figures.health(),
+    };
+    let status = match is_ready {
+        true => StatusCode::OK,
+        false => StatusCode::SERVICE_UNAVAILABLE,
+    };
+    text(status, body)
 }
 
 /// A rendered page; a copy states its age in whole seconds.

@@ -47,6 +47,9 @@ impl Node {
             }
             return answer(order, Err(errors::no_such_object(text)));
         };
+        if let Err(refusal) = self.check_not_draining() {
+            return answer(order, Err(refusal));
+        }
         if self.reloads.is_running {
             // One that waits reads the file as it is then.
             if !(is_signal(&order) && self.reloads.waiting.iter().any(is_signal)) {
@@ -75,10 +78,10 @@ impl Node {
         let outcome = match (self.is_ending(), loaded) {
             (true, _) => Err(errors::ending()),
             (_, Err(text)) => Err(errors::invalid_configuration(&text)),
-            (_, Ok(loaded)) => {
+            (_, Ok(loaded)) => self.check_not_draining().and_then(|()| {
                 let (config, tree) = *loaded;
                 self.reload(&order, config, &tree)
-            }
+            }),
         };
         answer(order, outcome);
         self.reloads.is_running = false;

@@ -1,24 +1,27 @@
 //! Procedures of the node as a whole.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crosstie_config::Json;
 use serde_json::json;
 use tracing::info;
 
 use super::{Deferred, Procedure, date, later, now, seconds_since};
-use crate::management::errors;
+use crate::management::errors::{self, Refusal};
 use crate::management::request::{Answer, Call, Reply};
 use crate::node::Node;
 use crate::outcome::Outcome;
 use crate::reload::ReloadOrder;
 use crate::workers::host_monitor::host_stats;
 
-pub(super) static PROCEDURES: [Procedure; 5] = [
+pub(super) static PROCEDURES: [Procedure; 7] = [
     now("crossbar.get_status", status),
     now("crossbar.get_public_key", public_key),
     now("crossbar.get_system_stats", system_stats),
     later("crossbar.reload", reload),
+    later("crossbar.drain", drain),
+    now("crossbar.undrain", undrain),
     now("crossbar.shutdown", shutdown),
 ];
 
@@ -38,6 +41,7 @@ fn status(node: &mut Node, _: &Call) -> Answer {
         "started": date(node.since),
         "uptime": seconds_since(node.since),
         "admin_urls": node.admin_urls,
+        "draining": node.drain.is_some(),
         "shutdown_requested": node.is_ending(),
         "workers_by_type": by_type,
     }))
@@ -70,6 +74,47 @@ fn reload(node: &mut Node, call: &Call, reply: Reply) -> Deferred {
         }
         Err(error) => Err((reply, error)),
     }
+}
+
+fn drain(node: &mut Node, call: &Call, reply: Reply) -> Deferred {
+    let times = || {
+        Ok((
+            milliseconds(call, 0, "over_ms")?,
+            milliseconds(call, 1, "grace_ms")?,
+        ))
+    };
+    match times() {
+        Ok((over, grace)) => {
+            node.drain(grace.unwrap_or(GRACE), over.unwrap_or(OVER), reply);
+            Ok(())
+        }
+        Err(error) => Err((reply, error)),
+    }
+}
+
+/// The defaults of a drain's times.
+const GRACE: Duration = Duration::from_secs(5);
+const OVER: Duration = Duration::from_secs(30);
+
+/// Maximum of both, in milliseconds: a day.
+const MS_MAX: i64 = 24 * 60 * 60 * 1000;
+
+fn milliseconds(call: &Call, index: usize, name: &str) -> Result<Option<Duration>, Refusal> {
+    let given: Option<i64> = call.optional(index, name)?;
+    let Some(given) = given else {
+        return Ok(None);
+    };
+    match u64::try_from(given) {
+        Ok(ms) if given <= MS_MAX => Ok(Some(Duration::from_millis(ms))),
+        _ => {
+            let text = format!("argument {index}, '{name}': expected 0 to {MS_MAX}, got {given}");
+            Err(errors::invalid_argument(&text))
+        }
+    }
+}
+
+fn undrain(node: &mut Node, _: &Call) -> Answer {
+    node.undrain()
 }
 
 fn shutdown(node: &mut Node, _: &Call) -> Answer {

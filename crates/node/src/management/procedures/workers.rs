@@ -86,6 +86,7 @@ fn start_worker(node: &mut Node, call: &Call, reply: Reply) -> Deferred {
         if node.is_ending() {
             return Err(errors::ending());
         }
+        node.check_not_draining()?;
         if node.worker(&id).is_some() {
             return Err(errors::worker_already_running(&format!(
                 "a worker '{id}' runs already"

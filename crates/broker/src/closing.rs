@@ -1,0 +1,62 @@
+//! Connections that the broker closes, with 320 and the reason.
+
+use std::sync::Arc;
+
+use crosstie_front::cause::Cause;
+use crosstie_front::connections::Connections;
+use crosstie_front::report;
+use crosstie_front::watch::Watch;
+
+use crate::broker::Broker;
+use crate::peer::Peer;
+use crate::status::OperatorError;
+use crate::vhost::SharedVhost;
+
+impl Broker {
+    /// Closes one connection, unless it is closing already.
+    pub fn close_connection(&self, number: u64, reason: &str) -> Result<(), OperatorError> {
+        let peers = self.peers.lock();
+        let found = peers.get(&number);
+        let peer = found.ok_or(OperatorError::NoSuchConnection { number })?;
+        if peer.is_closing() {
+            return Err(OperatorError::ClosingAlready { number });
+        }
+        report::connection_forced(&peer.connection, reason);
+        force_close(peer, &self.home.watch, Cause::Operator, reason);
+        Ok(())
+    }
+
+    /// Closes all connections of a vhost that accepts no more clients.
+    pub(crate) fn close_vhost(&self, vhost: &Arc<SharedVhost>, reason: &str) {
+        for peer in self.peers.lock().values() {
+            if Arc::ptr_eq(&peer.vhost, vhost) {
+                force_close(peer, &self.home.watch, Cause::VhostGone, reason);
+            }
+        }
+    }
+
+    /// Closes all connections of one transport, or of all transports.
+    pub fn close_connections(&self, transport: Option<u32>, reason: &str) {
+        for peer in self.peers.lock().values() {
+            if transport.is_none_or(|transport| transport == peer.transport) {
+                force_close(peer, &self.home.watch, Cause::Stop, reason);
+            }
+        }
+    }
+
+    /// Closes these connections.
+    pub fn close_these(&self, connections: &Connections, reason: &str) {
+        for peer in self.peers.lock().values() {
+            if connections.has(&peer.connection) {
+                force_close(peer, &self.home.watch, Cause::Stop, reason);
+            }
+        }
+    }
+}
+
+/// Called under the lock of the broker's peers, so that the watch has not reused the place.
+fn force_close(peer: &Arc<Peer>, watch: &Watch, cause: Cause, reason: &str) {
+    cause.note(&peer.connection);
+    peer.force_close(reason);
+    watch.closing(peer.watch, peer.closing_timeout);
+}
