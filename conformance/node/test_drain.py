@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import socket
 import subprocess
@@ -110,10 +111,8 @@ def followed(ends: list[Callable[[], None]]) -> tuple[list[threading.Thread], li
     gone: list[int] = []
 
     def follow(number: int) -> None:
-        try:
+        with contextlib.suppress(ClosedError):
             ends[number]()
-        except ClosedError:
-            pass
         gone.append(number)
 
     threads = [threading.Thread(target=follow, args=[n], daemon=True) for n in range(len(ends))]

@@ -56,6 +56,15 @@ impl Permissions {
         }
     }
 
+    /// The permissions of a user that may do nothing.
+    pub fn none() -> Self {
+        Self {
+            configure: Pattern::Nothing,
+            write: Pattern::Nothing,
+            read: Pattern::Nothing,
+        }
+    }
+
     /// The patterns as given, or equivalent ones: for configuring, writing and reading.
     pub fn patterns(&self) -> [&str; 3] {
         [&self.configure, &self.write, &self.read].map(Pattern::text)

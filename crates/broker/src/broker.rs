@@ -7,7 +7,6 @@ use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crosstie_auth::{Permissions, User, Users};
 use crosstie_config as model;
 use crosstie_front::bounds::Bounds;
 use crosstie_front::seed::seed;
@@ -35,11 +34,12 @@ use super::status::{Alarm, ConnectionStatus};
 use super::stored;
 use super::stream_files;
 use super::totals::Totals;
+use super::users::{LiveUsers, users};
 use super::vhost::{Clock, Keeper, SharedVhost};
 
 /// The state that all AMQP connections of a router share.
 pub struct Broker {
-    pub(crate) users: Users,
+    pub(crate) users: LiveUsers,
     pub(crate) logins: Arc<Logins>,
     pub shared: Arc<Shared>,
     pub message_bytes_max: usize,
@@ -119,7 +119,7 @@ impl Broker {
             Arc::new(SharedVhost::new(name, vhost, clock, shared, thread, keeper))
         });
         let broker = Arc::new(Self {
-            users: users(&amqp)?,
+            users: LiveUsers::new(users(&amqp)?),
             logins: Arc::new(Logins::new(limits.login_delay_max, workers.keeper_handle())),
             message_bytes_max: limits.message_bytes_max,
             server_properties: ServerProperties::of(&amqp.identity),
@@ -253,6 +253,7 @@ impl Broker {
             .connections_opened
             .fetch_add(1, Ordering::Relaxed);
         self.peers.lock().insert(peer.number, Arc::clone(peer));
+        self.follow_users(peer);
     }
 
     /// Removes a peer that has left. Called before its place in the watch is reused.
@@ -434,33 +435,3 @@ fn restore_vhosts(
 
 /// Maximum number of peers copied under one lock.
 const PEERS_MAX: usize = 1000;
-
-fn users(amqp: &model::Amqp) -> Result<Users, String> {
-    let mut users = Users::new();
-    for user in &amqp.users {
-        users.insert(User {
-            name: user.name.as_str().into(),
-            password: user.password.clone(),
-            tags: user.tags.clone(),
-            is_remote_allowed: user.is_remote_allowed,
-        });
-    }
-    for vhost in &amqp.vhosts {
-        for permission in &vhost.permissions {
-            let model::AmqpPermission {
-                user,
-                configure,
-                write,
-                read,
-            } = permission;
-            let permissions = Permissions::parse(configure, write, read).map_err(|e| {
-                format!(
-                    "the permissions of user '{user}' in vhost '{}': {e}",
-                    vhost.name
-                )
-            })?;
-            users.grant(user, &vhost.name, permissions);
-        }
-    }
-    Ok(users)
-}

@@ -52,6 +52,19 @@ impl Broker {
             }
         }
     }
+
+    /// Closes the connections that are meant, each with its reason.
+    pub(crate) fn close_where(
+        &self,
+        is_meant: impl Fn(&Peer) -> bool,
+        reason: impl Fn(&Peer) -> String,
+    ) {
+        for peer in self.peers.lock().values().filter(|peer| is_meant(peer)) {
+            let reason = reason(peer);
+            report::connection_forced(&peer.connection, &reason);
+            force_close(peer, &self.home.watch, Cause::Operator, &reason);
+        }
+    }
 }
 
 /// Called under the lock of the broker's peers, so that the watch has not reused the place.

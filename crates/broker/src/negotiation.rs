@@ -252,7 +252,7 @@ impl Negotiation {
         broker: &Broker,
     ) -> Result<Arc<User>, String> {
         let is_loopback = is_loopback(connection.peer());
-        let users = &broker.users;
+        let users = broker.users.now();
         let user = match response {
             Response::Password { name, password } => {
                 users.authenticate(name, password, is_loopback)
@@ -317,7 +317,8 @@ impl Negotiation {
         if !broker.has_vhost(name) {
             return Err(refused(format!("vhost {name} not found"), "no_such_vhost"));
         }
-        let Some(permissions) = broker.users.permissions(user, name) else {
+        let users = broker.users.now();
+        let Some(permissions) = users.permissions(user, name) else {
             let text = format!("access to vhost '{name}' refused for user '{user}'");
             return Err(refused(text, "vhost_not_allowed"));
         };

@@ -60,7 +60,8 @@ pub fn let_in(
     runtime: &Handle,
 ) -> Result<Arc<Connection>, String> {
     let Residence { user, vhost, name } = residence;
-    let found = broker.users.find(user);
+    let users = broker.users.now();
+    let found = users.find(user);
     let found = found.ok_or_else(|| format!("there is no AMQP user '{user}'"))?;
     if !broker.has_vhost(vhost) {
         return Err(format!("there is no vhost '{vhost}'"));
@@ -68,7 +69,7 @@ pub fn let_in(
     let shared = broker
         .vhost(vhost)
         .map_err(|ownership| ownership.refusal(vhost))?;
-    let permissions = broker.users.permissions(user, vhost);
+    let permissions = users.permissions(user, vhost);
     let permissions = permissions
         .ok_or_else(|| format!("access to vhost '{vhost}' refused for user '{user}'"))?;
     let limits = Arc::new(limits(&broker.home.bounds.limits, broker));

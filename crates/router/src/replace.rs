@@ -7,6 +7,7 @@
 use std::io;
 use std::sync::Arc;
 
+use crosstie_broker::ReadyUsers;
 use crosstie_config::{self as model, TransportKind};
 use crosstie_front::certificate::{Certificate, Read};
 use crosstie_front::sockets;
@@ -77,6 +78,25 @@ impl Router {
             transport: Box::new(transport.clone()),
             opened,
         })
+    }
+
+    /// Makes changed AMQP users and permissions ready. `None` if there is no broker.
+    pub fn ready_users(&self, amqp: &model::Amqp) -> Result<Option<ReadyUsers>, StartError> {
+        let Some(broker) = self.state.amqp() else {
+            return Ok(None);
+        };
+        let ready = broker.ready_users(amqp, &self.options.directory);
+        ready.map(Some).map_err(|why| StartError {
+            what: format!("AMQP of worker {}", self.id()),
+            fault: StartFault::Io(io::Error::other(why)),
+        })
+    }
+
+    /// Puts AMQP users and permissions in force, for present connections too.
+    pub fn put_users(&self, users: ReadyUsers) {
+        if let Some(broker) = self.state.amqp() {
+            broker.put_users(users);
+        }
     }
 
     /// Reads the files of a running transport's certificate again if they have changed.

@@ -22,7 +22,8 @@ tables! {
         "users" = list_not_empty(&object(&USER))
             .otherwise(
                 "`guest` with the password `guest`, from this machine only; none beside those of `definitions`"
-            ),
+            )
+            .at_once(),
             "Users that may connect.";
         "vhosts" = list_not_empty(&object(&VHOST))
             .otherwise("`/` with all permissions for every user; none beside those of `definitions`"),
@@ -85,7 +86,7 @@ tables! {
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct AmqpVhost = static VHOST("workers[router].amqp.vhosts[]", "an AMQP vhost") {
         name: String = text(Rule::ShortText).required().environment(), "Name of the vhost.";
-        "permissions" = list(&object(&PERMISSION)).optional(),
+        "permissions" = list(&object(&PERMISSION)).optional().at_once(),
             "Users that may open the vhost, with their permissions in it.";
         "replicated" = object(&REPLICATED).otherwise("the vhost exists on this worker only, in its store").own(),
             "Replication of the vhost: NATS servers keep its journal, and another node takes over if the owner \

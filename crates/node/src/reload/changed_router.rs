@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crosstie_config::{RLink, Realm, Role, RouterWorker, Transport};
-use crosstie_router::{ReadyTransport, StartError};
+use crosstie_router::{ReadyTransport, ReadyUsers, StartError};
 use tracing::info;
 
 use crate::workers::router::RunningRouter;
@@ -12,6 +12,8 @@ use crate::workers::router::RunningRouter;
 #[derive(Default)]
 pub(super) struct Ready {
     transports: Vec<ReadyTransport>,
+    /// Changed AMQP users and permissions.
+    users: Option<ReadyUsers>,
     /// The ids of transports whose addresses nobody takes over.
     gone: Vec<String>,
     /// The ids and names of realms that were started for it.
@@ -45,6 +47,11 @@ impl RunningRouter {
     ) -> Result<(), StartError> {
         if let Some(amqp) = new.amqp.as_ref().filter(|_| self.router.amqp().is_none()) {
             self.start_amqp(&new.id, amqp)?;
+        }
+        if let (Some(older), Some(newer)) = (&old.amqp, &new.amqp)
+            && older != newer
+        {
+            ready.users = self.router.ready_users(newer)?;
         }
         for realm in &new.realms {
             let older = find(old, &realm.name);
@@ -107,6 +114,10 @@ impl RunningRouter {
             {
                 self.put_roles(worker, older, realm, &mut troubles);
             }
+        }
+        if let Some(users) = ready.users {
+            self.router.put_users(users);
+            info!("Router '{worker}': AMQP users and permissions have changed");
         }
         let count = ready.transports.len() - ready.certificates;
         let revoked = self

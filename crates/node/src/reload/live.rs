@@ -1,7 +1,7 @@
 //! Parts of a configuration that a reload changes in a running node. Everything else must be equal: the effects that the
 //! keys state promise that, and this check holds it.
 
-use crosstie_config::{Config, Realm, RouterWorker, Worker};
+use crosstie_config::{Amqp, Config, Realm, RouterWorker, Worker};
 
 /// Whether the running configuration `old` can become `new` without a restart; an error names the part that cannot. A
 /// broker without transports goes on.
@@ -43,7 +43,7 @@ pub(super) fn check(old: &Config, new: &mut Config) -> Result<(), String> {
 }
 
 fn check_router(old: &RouterWorker, new: &RouterWorker) -> Result<(), String> {
-    if old.amqp.is_some() && old.amqp != new.amqp {
+    if old.amqp.is_some() && old.amqp.as_ref().map(broker) != new.amqp.as_ref().map(broker) {
         return Err("the AMQP broker".to_owned());
     }
     if old.components != new.components || old.bridges != new.bridges {
@@ -68,6 +68,16 @@ fn check_router(old: &RouterWorker, new: &RouterWorker) -> Result<(), String> {
         true => Ok(()),
         false => Err("an option".to_owned()),
     }
+}
+
+/// The broker without its users and permissions.
+fn broker(amqp: &Amqp) -> Amqp {
+    let mut rest = amqp.clone();
+    rest.users.clear();
+    rest.vhosts
+        .iter_mut()
+        .for_each(|vhost| vhost.permissions.clear());
+    rest
 }
 
 /// The realm without its roles and links.
