@@ -15,6 +15,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use crosstie_disk::DiskFile;
 use crosstie_queues::{MessageContent, StoredMessage};
 
 use crate::error::{StoreError, StoreErrorKind};
@@ -22,7 +23,6 @@ use crate::form::BACKUP_MAGIC;
 use crate::items;
 use crate::segments::bytes::{Cursor, SEQUENCE_MAX, TIME_MAX_MS};
 use crate::segments::contents::Item;
-use crate::segments::disk::DiskFile;
 use crate::segments::draft::Draft;
 use crate::segments::entity;
 use crate::segments::message::{self, Content, SHARED_BYTES_MIN};

@@ -10,6 +10,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crosstie_disk::{Disk, RealDisk};
 use crosstie_queues::Record;
 
 use crate::archive::Archive;
@@ -18,7 +19,6 @@ use crate::file::beside;
 use crate::opening::recover_at;
 use crate::place::{self, Found, Lock, sync_folder};
 use crate::segments::contents::{Item, Snapshot};
-use crate::segments::disk::{Disk, RealDisk};
 use crate::segments::entity::Entity;
 use crate::segments::keeper::Pin;
 use crate::segments::record::{ENTITIES, QueueKey, RESTED};

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
+use crosstie_disk::RealDisk;
 use rustix::io::Errno;
 
 use crate::archive;
@@ -15,7 +16,6 @@ use crate::error::{StoreError, StoreErrorKind};
 use crate::names::Names;
 use crate::place::{self, Found, Lock};
 use crate::segments::contents::Item;
-use crate::segments::disk::RealDisk;
 use crate::segments::entity::Entity;
 use crate::segments::record::{QueueKey, RESTED};
 use crate::segments::recover::{Recovered, recover};

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use crosstie_disk::RealDisk;
+
 use crate::Restored;
 use crate::archive;
 use crate::check::absent;
@@ -12,7 +14,6 @@ use crate::gather::Gathered;
 use crate::opening::recover_at;
 use crate::place::{self, Found, Lock};
 use crate::segments::contents::Snapshot;
-use crate::segments::disk::RealDisk;
 
 /// Reads a store, a backup or a file of version 0.1.0, and changes nothing.
 pub fn contents(path: &Path) -> Result<Vec<Restored>, StoreError> {

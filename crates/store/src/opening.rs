@@ -7,6 +7,7 @@ use std::mem;
 use std::path::Path;
 use std::sync::Arc;
 
+use crosstie_disk::{RealDisk, room};
 use crosstie_queues::{LEVELED, QueueId};
 
 use crate::claim::Claim;
@@ -15,10 +16,8 @@ use crate::error::{StoreError, StoreErrorKind};
 use crate::gather::Gathered;
 use crate::names::Names;
 use crate::place::{self, Found, Lock, sync_folder};
-use crate::room::room;
 use crate::segments::clean::{PATIENCE, left_bytes};
 use crate::segments::contents::{Contents, Snapshot};
-use crate::segments::disk::RealDisk;
 use crate::segments::entity::Entity;
 use crate::segments::log::{Log, LogConfig, Purpose};
 use crate::segments::manifest::{self, Manifest};

@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crosstie_disk::{Disk, RealDisk};
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 
 use crate::error::{StoreError, StoreErrorKind};
 use crate::file::{beside, folder};
 use crate::form::{BACKUP_MAGIC, EARLIER_MAGIC};
-use crate::segments::disk::{Disk, RealDisk};
 use crate::segments::manifest;
 use crate::segments::recover::is_file_of_store;
 
@@ -98,7 +98,7 @@ pub(crate) fn find(path: &Path) -> Result<Found, StoreError> {
         Err(error) => return Err(StoreError::io(path, "looking for it", error)),
     };
     if metadata.is_dir() {
-        let names = RealDisk::new(path).names();
+        let names = RealDisk::new(path).names("");
         let names = names.map_err(|error| StoreError::io(path, "reading it", error))?;
         // A file system of its own has this.
         let is_nothing = |name: &String| name == "lost+found" || *name == half_a_manifest();

@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crosstie_disk::RealDisk;
 use crosstie_queues::{QueueId, Record};
 
 use crate::archive;
@@ -16,7 +17,6 @@ use crate::file::folder;
 use crate::names::salvaged_name;
 use crate::place::{self, Found, Lock};
 use crate::segments::contents::{Item, Snapshot};
-use crate::segments::disk::RealDisk;
 use crate::segments::entity::Entity;
 use crate::segments::record::{ENTITIES, QueueKey};
 use crate::tolerant::Tolerant;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
+use crosstie_disk::{Room, room};
 use crosstie_queues::{Page, Record, Want};
 
 use crate::claim::Claim;
@@ -13,7 +14,6 @@ use crate::error::{StoreError, StoreErrorKind};
 use crate::names::Names;
 use crate::page::{self, PageRead};
 use crate::place::Lock;
-use crate::room::{Room, room};
 use crate::segments::bytes::TIME_MAX_MS;
 use crate::segments::clean::Cleaning;
 use crate::segments::contents::Contents;

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 
 use crosstie_amqp::Properties;
+use crosstie_disk::{Disk, DiskFile, read_part, read_whole};
 
 use crate::check::{Checked, FileFault, Rows, Transient};
-use crate::segments::disk::{Disk, DiskFile, read_part, read_whole};
 use crate::segments::entity;
 use crate::segments::head;
 use crate::segments::index::{self, Index};
@@ -52,7 +52,7 @@ impl<'t> Tally<'t> {
         self.manifest()?;
         self.head()?;
         let recovered = self.recovered;
-        let names = self.disk.names()?;
+        let names = self.disk.names("")?;
         for (number, segment) in &recovered.state.segments {
             self.checked.segments += 1;
             self.segment(*number, segment)?;

@@ -4,10 +4,8 @@ use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crosstie_disk::{Disk, DiskFile, Room};
 use rustix::io::Errno;
-
-use crate::room::Room;
-use crate::segments::disk::{Disk, DiskFile};
 
 /// A part of a file that the system does not read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,11 +67,11 @@ impl<D: Disk> Disk for Tolerant<D> {
         Err(refused())
     }
 
-    fn names(&self) -> io::Result<Vec<String>> {
-        self.disk.names()
+    fn names(&self, directory: &str) -> io::Result<Vec<String>> {
+        self.disk.names(directory)
     }
 
-    fn sync(&self) -> io::Result<()> {
+    fn sync(&self, _: &str) -> io::Result<()> {
         Err(refused())
     }
 
@@ -195,10 +193,10 @@ mod tests {
         fn remove(&self, _: &str) -> io::Result<()> {
             Err(refused())
         }
-        fn names(&self) -> io::Result<Vec<String>> {
+        fn names(&self, _: &str) -> io::Result<Vec<String>> {
             Ok(Vec::new())
         }
-        fn sync(&self) -> io::Result<()> {
+        fn sync(&self, _: &str) -> io::Result<()> {
             Err(refused())
         }
         fn room(&self) -> Option<Room> {

@@ -5,9 +5,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crosstie_disk::{Disk, RealDisk, names_if_there};
 use crosstie_queues::{QueueId, StreamDeclared, StreamExtent};
 
-use crate::disk::{Disk, RealDisk};
 use crate::files;
 use crate::log::Log;
 use crate::open;
@@ -52,7 +52,7 @@ impl Directory {
         declared: &[StreamDeclared],
     ) -> Result<(Vec<Found>, Vec<String>), String> {
         let directory = files::of_vhost(vhost);
-        let names = self.disk.names(&directory);
+        let names = names_if_there(&*self.disk, &directory);
         let mut names = names.map_err(|error| self.error(&directory, &error))?;
         let ids: HashMap<String, &StreamDeclared> = declared
             .iter()

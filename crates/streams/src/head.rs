@@ -5,8 +5,9 @@
 
 use std::io;
 
+use crosstie_disk::DiskFile;
+
 use crate::bytes::{NUMBER_MAX, sealed, unsealed};
-use crate::disk::DiskFile;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Head {

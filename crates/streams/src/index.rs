@@ -3,8 +3,9 @@
 
 use std::io;
 
+use crosstie_disk::{DiskFile, read_part};
+
 use crate::bytes::{sealed, unsealed};
-use crate::disk::{DiskFile, read_part};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
@@ -35,7 +36,7 @@ impl Entry {
 /// Returns the bytes that they take, too.
 pub(crate) fn read(file: &dyn DiskFile, segment_bytes: u64) -> io::Result<(Vec<Entry>, u64)> {
     let bytes = usize::try_from(file.bytes()?).map_err(io::Error::other)?;
-    let bytes = read_part(file, 0, bytes)?;
+    let bytes = read_part(file, 0, bytes as u64)?;
     let mut entries: Vec<Entry> = Vec::new();
     for entry in bytes.chunks_exact(ENTRY_BYTES) {
         let Some(entry) = Entry::read(entry) else {

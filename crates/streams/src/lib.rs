@@ -25,7 +25,6 @@
 
 mod bytes;
 mod directory;
-mod disk;
 mod files;
 mod group;
 mod head;

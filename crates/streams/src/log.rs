@@ -2,13 +2,11 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crosstie_queues::{StreamExtent, StreamLimits, Time};
 
 use crate::bytes::sealed;
-use crate::disk::Disk;
 use crate::record::MAGIC;
 
 /// A stream's segments, shared by the thread that writes and the one that reads.
@@ -135,13 +133,6 @@ impl Table {
 pub(crate) fn segment_head(first: u64, before: Option<Segment>) -> Vec<u8> {
     let before = before.map_or((u64::MAX, 0), |before| (before.first, before.bytes));
     sealed([MAGIC, first, before.0, before.1])
-}
-
-pub(crate) fn remove_if_there(disk: &dyn Disk, path: &str) -> io::Result<()> {
-    match disk.remove(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        removed => removed,
-    }
 }
 
 /// A stream without messages.

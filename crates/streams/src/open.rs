@@ -2,12 +2,13 @@
 
 use std::io;
 
+use crosstie_disk::{Disk, DiskFile, open_or_create, read_part, remove_if_there};
+
 use crate::bytes::unsealed;
-use crate::disk::{Disk, DiskFile, read_part};
 use crate::files;
 use crate::head::Head;
 use crate::index::{self, Entry};
-use crate::log::{Damage, Segment, Table, remove_if_there};
+use crate::log::{Damage, Segment, Table};
 use crate::record::{MAGIC, SEGMENT_HEAD_BYTES};
 use crate::window::Window;
 
@@ -58,10 +59,10 @@ pub(crate) fn open(disk: &dyn Disk, directory: &str) -> io::Result<Opened> {
     let confirmed = head.map(|head| head.segment);
     if firsts.last().copied() > confirmed {
         // Begun and not confirmed: its name may not be on the disk yet, and from now on messages in it are confirmed.
-        disk.sync_directory(directory)?;
+        disk.sync(directory)?;
         if let Some((vhost, _)) = directory.split_once('/') {
-            disk.sync_directory(vhost)?;
-            disk.sync_directory("")?;
+            disk.sync(vhost)?;
+            disk.sync("")?;
         }
     }
     Ok(opened)
@@ -86,7 +87,7 @@ impl Opened {
         head: Option<Head>,
     ) -> io::Result<()> {
         let path = files::segment(directory, first);
-        let file = disk.open(&path)?;
+        let file = open_or_create(disk, &path)?;
         let bytes = file.bytes()?;
         let synced = match head {
             Some(head) if head.segment == first => head.bytes,
@@ -104,7 +105,7 @@ impl Opened {
             first_at_ms: 0,
             last_at_ms: 0,
         };
-        let index_file = disk.open(&files::index(directory, first))?;
+        let index_file = open_or_create(disk, &files::index(directory, first))?;
         let (entries, _) = index::read(&*index_file, bytes)?;
         segment.first_at_ms = match entries.first() {
             Some(entry) if entry.position == SEGMENT_HEAD_BYTES => entry.at_ms,
@@ -136,7 +137,7 @@ impl Opened {
         directory: &str,
         (first, before): (u64, Option<u64>),
     ) -> io::Result<bool> {
-        let start = read_part(file, 0, SEGMENT_HEAD_BYTES as usize)?;
+        let start = read_part(file, 0, SEGMENT_HEAD_BYTES)?;
         Ok(match unsealed(&start) {
             Some([MAGIC, own, previous, previous_bytes]) => {
                 if let Some(before) = before

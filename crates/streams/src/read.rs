@@ -3,9 +3,9 @@
 use std::io;
 use std::sync::Arc;
 
+use crosstie_disk::{Disk, DiskFile, read_part};
 use crosstie_queues::{StreamFrom, StreamPage, StreamPlace, Time};
 
-use crate::disk::{Disk, DiskFile, read_part};
 use crate::files;
 use crate::index::{self, Entry};
 use crate::log::{Damage, Log};
@@ -242,7 +242,7 @@ fn read_records(
     let left = usize::try_from(segment_bytes - from.position).unwrap_or(usize::MAX);
     let mut wanted = bytes_max.min(left);
     loop {
-        let bytes = read_part(file, from.position, wanted)?;
+        let bytes = read_part(file, from.position, wanted as u64)?;
         let mut heads = Vec::new();
         let mut at = 0;
         let mut offset = from.offset;

@@ -5,9 +5,9 @@ use std::mem;
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use crosstie_disk::Disk;
 use crosstie_queues::{QueueId, StreamFrom, StreamPage, StreamWant};
 
-use crate::disk::Disk;
 use crate::files;
 use crate::log::Log;
 use crate::orders::{Order, ReadPages, Shared, lock};

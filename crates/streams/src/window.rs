@@ -2,7 +2,8 @@
 
 use std::io;
 
-use crate::disk::{DiskFile, read_part};
+use crosstie_disk::{DiskFile, read_part};
+
 use crate::index::Entry;
 use crate::record::{self, Found};
 
@@ -71,7 +72,7 @@ impl Window {
             if wanted > left && wanted > WINDOW_BYTES {
                 return Ok(Found::Cut { bytes: wanted });
             }
-            self.bytes = read_part(file, position, wanted.min(left))?;
+            self.bytes = read_part(file, position, wanted.min(left) as u64)?;
             self.position = position;
             match record::read(&self.bytes) {
                 Found::Cut { bytes } if bytes > wanted => wanted = bytes,

@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
+use crosstie_disk::{Disk, DiskFile, open_or_create, remove_if_there};
 use crosstie_queues::{StreamAppend, StreamPage, StreamPlace};
 
-use crate::disk::{Disk, DiskFile};
 use crate::files;
 use crate::head::Head;
 use crate::index::{self, Entry};
-use crate::log::{Log, Segment, Table, remove_if_there, segment_head};
+use crate::log::{Log, Segment, Table, segment_head};
 use crate::record::{self, Found, SEGMENT_HEAD_BYTES};
 
 /// Bytes from which on a segment is full, unless the stream says otherwise. As in RabbitMQ.
@@ -156,7 +156,7 @@ impl Writer {
             self.disk.make_directory(directory)?;
         }
         remove_if_there(&*self.disk, &files::index(directory, first))?;
-        let segment = self.disk.open(&files::segment(directory, first))?;
+        let segment = open_or_create(&*self.disk, &files::segment(directory, first))?;
         staged.begun += 1;
         staged.table.is_sealed = false;
         staged.table.segments.push_back(Segment {
@@ -194,15 +194,15 @@ impl Writer {
         let directory = &log.directory;
         let newest = table.segments.back();
         let (first, bytes) = newest.map_or((0, 0), |segment| (segment.first, segment.bytes));
-        let index = self.disk.open(&files::index(directory, first))?;
+        let index = open_or_create(&*self.disk, &files::index(directory, first))?;
         let (entries, index_bytes) = index::read(&*index, bytes)?;
         if index.bytes()? > index_bytes {
             // Entries of records that were taken back must not count for those in their place.
             index.set_bytes(index_bytes)?;
         }
         Ok(Open {
-            head: self.disk.open(&files::head(directory))?,
-            segment: self.disk.open(&files::segment(directory, first))?,
+            head: open_or_create(&*self.disk, &files::head(directory))?,
+            segment: open_or_create(&*self.disk, &files::segment(directory, first))?,
             index,
             index_bytes,
             index_at: entries.last().map_or(0, |last| last.position + INDEX_BYTES),
@@ -215,13 +215,13 @@ impl Writer {
         let directory = &staged.log.directory;
         self.open(&staged.log, &staged.table)?.segment.sync()?;
         if staged.begun > 0 {
-            self.disk.sync_directory(directory)?;
+            self.disk.sync(directory)?;
         }
         if staged.before.is_none() && staged.begun == staged.table.segments.len() {
             // Its directory is new, and perhaps that of its vhost.
             let vhost = directory.split_once('/').map_or("", |(vhost, _)| vhost);
-            self.disk.sync_directory(vhost)?;
-            self.disk.sync_directory("")?;
+            self.disk.sync(vhost)?;
+            self.disk.sync("")?;
         }
         Ok(())
     }
@@ -263,7 +263,7 @@ impl Writer {
             .fold(Ok(()), Result::and);
         if staged.begun > 0 {
             // A power loss must not bring them back.
-            let synced = self.disk.sync_directory(directory);
+            let synced = self.disk.sync(directory);
             undone = undone.and(synced);
         }
         if let Some(before) = staged.before {

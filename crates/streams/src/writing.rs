@@ -6,10 +6,10 @@ use std::mem;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
+use crosstie_disk::Disk;
 use crosstie_queues::{QueueId, StreamAppend};
 
 use crate::directory::Key;
-use crate::disk::Disk;
 use crate::files;
 use crate::group::{self, Group, Unwritten};
 use crate::log::{Log, empty};
@@ -195,7 +195,7 @@ impl Writing {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             renamed => renamed?,
         }
-        self.disk.sync_directory(&files::of_vhost(vhost))?;
+        self.disk.sync(&files::of_vhost(vhost))?;
         let mut reads = lock(&self.shared.reads);
         reads.removed.push(log.directory.clone());
         reads.removed.push(aside);

@@ -10,6 +10,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("amqp", &[]),
     ("wamp", &[]),
     ("collections", &[]),
+    ("disk", &[]),
     ("script", &[]),
     ("nats", &[]),
     ("fabric", &["routing", "wamp"]),
@@ -24,8 +25,8 @@ const EDGES: &[(&str, &[&str])] = &[
     ("conformance", &["client", "scenario", "wamp"]),
     ("jetstream", &["nats"]),
     ("ledger", &["amqp", "queues"]),
-    ("store", &["amqp", "queues", "routing", "wamp"]),
-    ("streams", &["amqp", "queues"]),
+    ("store", &["amqp", "disk", "queues", "routing", "wamp"]),
+    ("streams", &["amqp", "disk", "queues"]),
     ("transport", &[]),
     ("testee", &["transport", "wamp"]),
     ("client", &["auth", "wamp"]),
@@ -167,7 +168,7 @@ const EDGES: &[(&str, &[&str])] = &[
 
 /// The crates of each layer, from the lowest on; those beside the layers are in none.
 const LAYERS: &[&[&str]] = &[
-    &["amqp", "collections", "nats", "script", "wamp"],
+    &["amqp", "collections", "disk", "nats", "script", "wamp"],
     &[
         "auth", "config", "fabric", "joints", "ledger", "queues", "rlinks", "routing", "scenario",
         "web",

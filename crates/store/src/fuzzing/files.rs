@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
-use crate::room::Room;
-use crate::segments::disk::{Disk, DiskFile};
+use crosstie_disk::{Disk, DiskFile, Room};
+
 use crate::segments::index;
 use crate::segments::record::Salt;
 use crate::segments::segment::{index_name, segment_name};
@@ -98,11 +98,11 @@ impl Disk for Files {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    fn names(&self) -> io::Result<Vec<String>> {
+    fn names(&self, _: &str) -> io::Result<Vec<String>> {
         Ok(self.0.keys().cloned().collect())
     }
 
-    fn sync(&self) -> io::Result<()> {
+    fn sync(&self, _: &str) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
 

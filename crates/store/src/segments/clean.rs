@@ -6,7 +6,6 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use super::contents::load_index;
-use super::disk::{Disk, DiskFile};
 use super::draft::Draft;
 use super::index::{Index, Left};
 use super::log::{Fault, Log, Purpose};
@@ -16,6 +15,8 @@ use super::scan::Window;
 use super::segment::segment_name;
 use super::state::{IndexPlace, State};
 use std::sync::{Arc, PoisonError};
+
+use crosstie_disk::{Disk, DiskFile};
 
 /// The copying of one segment.
 #[derive(Debug)]

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crosstie_disk::{Disk, DiskFile};
 use crosstie_queues::{MessageContent, StoredMessage};
 
-use super::disk::{Disk, DiskFile};
 use super::entity::{self, Entity};
 use super::index::{Index, Left, read_index};
 use super::log::Fault;

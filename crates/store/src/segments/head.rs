@@ -6,8 +6,9 @@
 use std::io;
 use std::sync::Arc;
 
+use crosstie_disk::{Disk, DiskFile, read_whole};
+
 use super::bytes::{Cursor, SEQUENCE_MAX, TIME_MAX_MS};
-use super::disk::{Disk, DiskFile, read_whole};
 
 /// The contents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -10,8 +10,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 
+use crosstie_disk::{Disk, read_part, read_whole};
+
 use super::bytes::{Cursor, SEQUENCE_MAX, put_number, put_signed};
-use super::disk::{Disk, read_part, read_whole};
 use super::places::PlaceSet;
 use super::record::QueueKey;
 use super::segment::index_name;

@@ -7,7 +7,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use super::disk::{Disk, remove_if_there, replace_file};
+use crosstie_disk::{Disk, remove_if_there, replace_file};
+
 use super::index::{Index, Summary, encode};
 use super::manifest::{Listed, Manifest};
 use super::recover::files_of;

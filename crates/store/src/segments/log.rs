@@ -3,7 +3,8 @@
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::disk::{Disk, DiskFile, remove_if_there};
+use crosstie_disk::{Disk, DiskFile, remove_if_there};
+
 use super::draft::Draft;
 use super::head::{Confirmed, Head};
 use super::keeper::{Keeper, Spare, Task};
@@ -117,7 +118,7 @@ impl Log {
             let _ = disk.remove(&name);
         }
         let head = Head::open(&*disk).map_err(&fault)?;
-        disk.sync().map_err(&fault)?;
+        disk.sync("").map_err(&fault)?;
         let store = manifest.store;
         let open = match open {
             None => None,
@@ -363,7 +364,7 @@ impl Log {
         if let Some(spare) = spare {
             self.disk.rename(&spare.name(), &name)?;
         }
-        self.disk.sync()?;
+        self.disk.sync("")?;
         Ok((file, capacity))
     }
 
@@ -371,7 +372,7 @@ impl Log {
     /// segment: a start takes the head of the next one for its end.
     fn give_up_segment(&mut self, number: u32) {
         let removed = remove_if_there(&*self.disk, &segment_name(number));
-        let removed = removed.and_then(|()| self.disk.sync());
+        let removed = removed.and_then(|()| self.disk.sync(""));
         if let (Err(_), Some(open)) = (removed, &mut self.open) {
             open.is_spoiled = true;
         }
@@ -433,7 +434,7 @@ fn list(
 /// The segments of zeros that an earlier process has left; others than the keeper would make are removed.
 fn spares(disk: &dyn Disk, segment_bytes: u64) -> io::Result<Vec<Spare>> {
     let mut spares = Vec::new();
-    for name in disk.names()? {
+    for name in disk.names("")? {
         if let Some(number) = number_in(&name, ".spare") {
             let bytes = disk.open_to_read(&name)?.bytes()?;
             match bytes == segment_bytes && spares.len() < super::keeper::SPARES {

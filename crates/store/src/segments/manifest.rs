@@ -6,8 +6,9 @@
 
 use std::io;
 
+use crosstie_disk::{Disk, read_whole, replace_file};
+
 use super::bytes::{Cursor, put_number};
-use super::disk::{Disk, read_whole, replace_file};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Manifest {

@@ -21,7 +21,6 @@
 pub(crate) mod bytes;
 pub(crate) mod clean;
 pub(crate) mod contents;
-pub(crate) mod disk;
 pub(crate) mod draft;
 pub(crate) mod entity;
 pub(crate) mod head;

@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 
+use crosstie_disk::Disk;
+
 use super::bytes::Cursor;
-use super::disk::Disk;
 use super::head::{self, Confirmed};
 use super::index::{self, Left, MESSAGES_MAX, read_summary};
 use super::manifest::{self, Listed, Manifest};
@@ -65,7 +66,7 @@ impl Loss {
 
 /// Looks at the files of a store.
 pub(crate) fn recover(disk: &dyn Disk) -> io::Result<Recovered> {
-    let names = disk.names()?;
+    let names = disk.names("")?;
     let mut found: BTreeSet<u32> = names
         .iter()
         .filter_map(|name| number_in(name, ".segment"))

@@ -6,7 +6,8 @@
 
 use std::io;
 
-use super::disk::{DiskFile, read_part};
+use crosstie_disk::{DiskFile, read_part};
+
 use super::record::{ALIGNMENT, HEADER_BYTES, Header, Salt};
 use super::segment::SEGMENT_HEAD_BYTES;
 

@@ -3,20 +3,20 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crosstie_disk::Disk;
+use crosstie_disk::simulated::SimulatedDisk;
 use crosstie_queues::{StreamFrom, StreamLimits};
 
 use super::chance::Chance;
-use super::disk::SimulatedDisk;
 use super::{DIRECTORY, append, read_all, reopen};
-use crate::disk::Disk;
 use crate::writer::Writer;
 
 /// A stream of three segments and more, as a killed process leaves it.
-fn written(seed: u64, limits: StreamLimits) -> (Arc<SimulatedDisk>, BTreeMap<u64, Vec<u8>>) {
-    let disk = Arc::new(SimulatedDisk::default());
+fn written(seed: u64, limits: StreamLimits) -> (SimulatedDisk, BTreeMap<u64, Vec<u8>>) {
+    let disk = SimulatedDisk::new(seed, u64::MAX);
     let mut chance = Chance(seed);
     let (log, _) = reopen(&disk, limits);
-    let mut writer = Writer::new(Arc::new(Arc::clone(&disk)) as Arc<dyn Disk>);
+    let mut writer = Writer::new(Arc::new(disk.clone()));
     let mut bodies = BTreeMap::new();
     for group in 0..12 {
         let mut appends = Vec::new();
@@ -41,7 +41,7 @@ const LIMITS: StreamLimits = StreamLimits {
 };
 
 /// Reads all, and checks that what is missing was named. Returns how many messages are missing.
-fn check(disk: &Arc<SimulatedDisk>, bodies: &BTreeMap<u64, Vec<u8>>, what: &str) -> usize {
+fn check(disk: &SimulatedDisk, bodies: &BTreeMap<u64, Vec<u8>>, what: &str) -> usize {
     let (log, mut damages) = reopen(disk, LIMITS);
     let (found, others) = read_all(disk, &log, StreamFrom::Offset(0), 1_000);
     damages.extend(others);
@@ -63,7 +63,7 @@ fn check(disk: &Arc<SimulatedDisk>, bodies: &BTreeMap<u64, Vec<u8>>, what: &str)
     // What comes later has offsets of its own, and can be read.
     let end = log.table().end;
     assert!(end >= bodies.len() as u64 || !damages.is_empty(), "{what}");
-    let mut writer = Writer::new(Arc::new(Arc::clone(disk)) as Arc<dyn Disk>);
+    let mut writer = Writer::new(Arc::new(disk.clone()));
     let staged = writer.stage(&log, &[append(end, 9_000, b"later", LIMITS)]);
     let staged = staged.expect("is written");
     writer.sync(&staged).expect("is synced");
@@ -86,7 +86,7 @@ fn no_flipped_bit_loses_a_message_in_silence() {
         let mut chance = Chance(seed ^ 0x5555);
         let paths = disk.paths();
         let path = &paths[chance.below(paths.len() as u64) as usize];
-        disk.damage(path, |bytes| {
+        disk.change(path, |bytes| {
             let bit = chance.below(bytes.len() as u64 * 8) as usize;
             bytes[bit / 8] ^= 1 << (bit % 8);
         });
@@ -111,7 +111,7 @@ fn no_lost_or_cut_file_loses_a_message_in_silence() {
             }
             disk.remove(path).expect("is there");
         } else {
-            disk.damage(path, |bytes| {
+            disk.change(path, |bytes| {
                 let kept = chance.below(bytes.len() as u64) as usize;
                 bytes.truncate(kept);
             });

@@ -1,14 +1,15 @@
 //! A keeper whose disk fails: what cannot be refused waits, and the records behind it.
 
 use std::collections::HashSet;
+use std::io;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crosstie_disk::simulated::SimulatedDisk;
 use crosstie_queues::{Position, QueueId, Record, StoredMessage, StreamChange, StreamLimits};
 
 use super::append;
-use super::disk::SimulatedDisk;
 use crate::{Directory, Keeper, Unwritten, Written};
 
 const STREAM: QueueId = QueueId(1);
@@ -26,7 +27,7 @@ enum Report {
 }
 
 struct Rig {
-    disk: Arc<SimulatedDisk>,
+    disk: SimulatedDisk,
     keeper: Option<Keeper>,
     reports: Receiver<(Arc<str>, Report)>,
 }
@@ -34,8 +35,8 @@ struct Rig {
 impl Rig {
     /// Publications with the body `refused` are refused.
     fn start() -> Self {
-        let disk = Arc::new(SimulatedDisk::default());
-        let directory = Directory::on(Arc::new(Arc::clone(&disk)));
+        let disk = SimulatedDisk::new(1, u64::MAX);
+        let directory = Directory::on(Arc::new(disk.clone()));
         let (sender, reports) = channel();
         let sender = Arc::new(Mutex::new(sender));
         let send = move |vhost: &Arc<str>, report| {
@@ -128,7 +129,7 @@ fn enqueued(place: i64) -> Record {
 #[test]
 fn an_original_stays_until_its_dead_letter_is_written() {
     let rig = Rig::start();
-    rig.disk.fail_in(0, true);
+    rig.disk.fail_in(0, io::ErrorKind::StorageFull, u64::MAX);
     rig.submit("/", 0, b"a letter");
     assert_eq!(rig.unwritten(), [], "the original is not removed alone");
     // Later records wait, too; those that only remove may make room at once.
@@ -156,7 +157,7 @@ fn an_original_stays_until_its_dead_letter_is_written() {
 #[test]
 fn refused_publications_hold_nothing_back() {
     let rig = Rig::start();
-    rig.disk.fail_in(0, true);
+    rig.disk.fail_in(0, io::ErrorKind::StorageFull, u64::MAX);
     rig.submit("/", 0, b"refused");
     let (_, written) = rig.written();
     assert_eq!(written.records, [dequeued(0)]);
@@ -175,7 +176,7 @@ fn refused_publications_hold_nothing_back() {
 #[test]
 fn other_vhosts_are_written_while_one_waits() {
     let rig = Rig::start();
-    rig.disk.fail_in(0, true);
+    rig.disk.fail_in(0, io::ErrorKind::StorageFull, u64::MAX);
     rig.submit("one", 0, b"a letter");
     rig.unwritten();
     rig.submit_records("other", vec![], vec![dequeued(5)], 1);
@@ -186,7 +187,7 @@ fn other_vhosts_are_written_while_one_waits() {
 #[test]
 fn a_keeper_that_ends_hands_over_no_record_behind_a_lost_letter() {
     let mut rig = Rig::start();
-    rig.disk.fail_in(0, true);
+    rig.disk.fail_in(0, io::ErrorKind::StorageFull, u64::MAX);
     rig.submit("/", 0, b"a letter");
     rig.submit("/", 1, b"refused");
     rig.submit_records("/", vec![], vec![enqueued(7)], 2);

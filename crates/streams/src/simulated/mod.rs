@@ -2,17 +2,15 @@
 
 mod chance;
 mod damage;
-mod disk;
 mod held;
 mod run;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crosstie_disk::simulated::SimulatedDisk;
 use crosstie_queues::{MessageContent, StreamAppend, StreamFrom, StreamLimits, Time};
 
-use self::disk::SimulatedDisk;
-use crate::disk::Disk;
 use crate::log::{Damage, Log};
 use crate::open::open;
 use crate::read::Pages;
@@ -30,7 +28,7 @@ fn append(offset: u64, at_ms: u64, body: &[u8], limits: StreamLimits) -> StreamA
 }
 
 /// Opens the stream as a start does.
-fn reopen(disk: &Arc<SimulatedDisk>, limits: StreamLimits) -> (Arc<Log>, Vec<Damage>) {
+fn reopen(disk: &SimulatedDisk, limits: StreamLimits) -> (Arc<Log>, Vec<Damage>) {
     let opened = open(disk, DIRECTORY).expect("is opened");
     let log = Log::new(DIRECTORY.to_owned(), limits, opened.table);
     (Arc::new(log), opened.damages)
@@ -38,12 +36,12 @@ fn reopen(disk: &Arc<SimulatedDisk>, limits: StreamLimits) -> (Arc<Log>, Vec<Dam
 
 /// All messages from the first on, by their offsets.
 fn read_all(
-    disk: &Arc<SimulatedDisk>,
+    disk: &SimulatedDisk,
     log: &Log,
     from: StreamFrom,
     bytes_max: usize,
 ) -> (BTreeMap<u64, Vec<u8>>, Vec<Damage>) {
-    let mut pages = Pages::new(Arc::new(Arc::clone(disk)) as Arc<dyn Disk>);
+    let mut pages = Pages::new(Arc::new(disk.clone()));
     let end = log.table().end;
     let (mut from, mut found, mut damages) = (from, BTreeMap::new(), Vec::new());
     for _ in 0..100_000 {

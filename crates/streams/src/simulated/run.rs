@@ -1,19 +1,20 @@
 //! Random appends, failures, retention and ends: what was confirmed is there, and what was refused is not.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::sync::Arc;
 
+use crosstie_disk::Disk;
+use crosstie_disk::simulated::SimulatedDisk;
 use crosstie_queues::{StreamFrom, StreamLimits, Time};
 
 use super::chance::Chance;
-use super::disk::SimulatedDisk;
 use super::{append, read_all, reopen};
-use crate::disk::Disk;
 use crate::log::Log;
 use crate::writer::Writer;
 
 struct Run {
-    disk: Arc<SimulatedDisk>,
+    disk: SimulatedDisk,
     chance: Chance,
     limits: StreamLimits,
     log: Arc<Log>,
@@ -34,7 +35,7 @@ struct Run {
 
 impl Run {
     fn new(seed: u64) -> Self {
-        let disk = Arc::new(SimulatedDisk::default());
+        let disk = SimulatedDisk::new(seed, u64::MAX);
         let mut chance = Chance(seed);
         let some = |chance: &mut Chance, least: u64, most: u64| match chance.below(3) {
             0 => None,
@@ -48,7 +49,7 @@ impl Run {
         let (log, damages) = reopen(&disk, limits);
         assert!(damages.is_empty());
         Self {
-            writer: Writer::new(Arc::new(Arc::clone(&disk)) as Arc<dyn Disk>),
+            writer: Writer::new(Arc::new(disk.clone())),
             disk,
             chance,
             limits,
@@ -139,11 +140,11 @@ impl Run {
     /// Ends the process, with the power or without, and starts it again.
     fn end(&mut self, with_power: bool) {
         if with_power {
-            self.disk.lose_power(&mut self.chance);
+            self.disk = self.disk.lose_power();
         }
         self.disk.work_again();
         self.is_removing = true;
-        self.writer = Writer::new(Arc::new(Arc::clone(&self.disk)) as Arc<dyn Disk>);
+        self.writer = Writer::new(Arc::new(self.disk.clone()));
         let first = self.log.table().extent().first;
         let before = self.log.table().clone();
         let head = self
@@ -231,14 +232,15 @@ fn what_is_confirmed_survives_and_what_is_refused_does_not() {
                 1 => {
                     // The process ends in the middle of a group.
                     let after = run.chance.below(12);
-                    run.disk.fail_in(after, true);
+                    run.disk
+                        .fail_in(after, io::ErrorKind::StorageFull, u64::MAX);
                     run.append(true);
                     let with_power = run.chance.below(2) == 0;
                     run.end(with_power);
                 }
                 2 => {
                     let after = run.chance.below(12);
-                    run.disk.fail_in(after, false);
+                    run.disk.fail_in(after, io::ErrorKind::StorageFull, 1);
                     run.append(false);
                     run.disk.work_again();
                 }

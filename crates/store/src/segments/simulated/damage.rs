@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use crosstie_disk::simulated::SimulatedDisk;
+
 use super::super::recover::recover;
 use super::super::segment::number_in;
-use super::disk::SimulatedDisk;
 use super::run::{Run, all};
 
 /// The outcome of a store's damage.
@@ -77,7 +78,7 @@ fn a_wrong_bit_is_found_and_its_queue_is_named() {
         let files = disk.files();
         for _ in 0..200 {
             let of_all = files.iter().map(|(_, bytes)| bytes.len()).sum::<usize>();
-            let mut at = disk.lock_for_test() as usize % of_all;
+            let mut at = disk.random() as usize % of_all;
             let mut files = files.iter();
             let (name, bytes) = loop {
                 let (name, bytes) = files.next().expect("a file");
@@ -86,7 +87,7 @@ fn a_wrong_bit_is_found_and_its_queue_is_named() {
                 }
                 at -= bytes.len();
             };
-            let bit = disk.lock_for_test() % 8;
+            let bit = disk.random() % 8;
             let wrong = disk.kill();
             wrong.change(name, |bytes| bytes[at] ^= 1 << bit);
             let what = format!(
@@ -110,7 +111,7 @@ fn a_missing_or_shorter_file_is_found() {
         let disk = run.disk.kill();
         for (name, bytes) in disk.files() {
             let gone = disk.kill();
-            super::super::disk::Disk::remove(&gone, &name).expect("a file");
+            crosstie_disk::Disk::remove(&gone, &name).expect("a file");
             judge(
                 &gone,
                 &run,

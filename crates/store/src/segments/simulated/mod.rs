@@ -5,6 +5,5 @@
 //! that was published.
 
 mod damage;
-mod disk;
 mod run;
 mod scenarios;

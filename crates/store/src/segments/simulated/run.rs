@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crosstie_disk::simulated::SimulatedDisk;
 use crosstie_queues::{MessageContent, StoredMessage};
 
 use super::super::clean::Cleaning;
@@ -13,7 +14,6 @@ use super::super::manifest::Manifest;
 use super::super::message;
 use super::super::record::QueueKey;
 use super::super::recover::{Recovered, recover};
-use super::disk::SimulatedDisk;
 
 pub(super) const SEGMENT_BYTES: u64 = 16 << 10;
 const QUEUES: u64 = 4;

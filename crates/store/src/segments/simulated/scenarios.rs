@@ -4,8 +4,9 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crosstie_disk::Disk;
+
 use super::super::clean::Cleaning;
-use super::super::disk::Disk;
 use super::super::log::Purpose;
 use super::super::message;
 use super::super::record::QueueKey;

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::super::disk::{Disk, DiskFile};
-use crate::room::Room;
+use crate::{Disk, DiskFile, Room};
 
+/// A disk; its clones are the same one.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct SimulatedDisk {
+pub struct SimulatedDisk {
     inner: Arc<Mutex<Inner>>,
 }
 
@@ -44,7 +44,8 @@ struct Contents {
 const SECTOR: usize = 512;
 
 impl SimulatedDisk {
-    pub(crate) fn new(seed: u64, bytes_max: u64) -> Self {
+    /// An empty one of that size.
+    pub fn new(seed: u64, bytes_max: u64) -> Self {
         let disk = Self::default();
         disk.lock().random = seed | 1;
         disk.lock().bytes_max = bytes_max;
@@ -52,26 +53,32 @@ impl SimulatedDisk {
     }
 
     /// After so many operations the next ones fail, `times` of them.
-    pub(crate) fn fail_in(&self, operations: u64, error: io::ErrorKind, times: u64) {
+    pub fn fail_in(&self, operations: u64, error: io::ErrorKind, times: u64) {
         self.lock().fails_in = Some((operations, error, times));
     }
 
+    /// No operation fails any more.
+    pub fn work_again(&self) {
+        self.lock().fails_in = None;
+    }
+
     /// After so many operations all fail.
-    pub(crate) fn end_in(&self, operations: Option<u64>) {
+    pub fn end_in(&self, operations: Option<u64>) {
         self.lock().ends_in = operations;
     }
 
     /// Nothing works any more.
-    pub(crate) fn has_ended(&self) -> bool {
+    pub fn has_ended(&self) -> bool {
         self.lock().ends_in == Some(0)
     }
 
-    pub(crate) fn used_bytes(&self) -> u64 {
+    /// Bytes of all files.
+    pub fn used_bytes(&self) -> u64 {
         self.lock().used()
     }
 
     /// The process ends: what it wrote stays.
-    pub(crate) fn kill(&self) -> Self {
+    pub fn kill(&self) -> Self {
         let inner = self.lock();
         let disk = Self::new(inner.random.wrapping_mul(77), inner.bytes_max);
         {
@@ -86,7 +93,7 @@ impl SimulatedDisk {
     }
 
     /// Power is lost: of what was not synced, any part may be there.
-    pub(crate) fn lose_power(&self) -> Self {
+    pub fn lose_power(&self) -> Self {
         let disk = self.kill();
         {
             let mut next = disk.lock();
@@ -97,10 +104,7 @@ impl SimulatedDisk {
                 if next.chance(4) {
                     break;
                 }
-                match number {
-                    Some(number) => drop(names.insert(name, number)),
-                    None => drop(names.remove(&name)),
-                }
+                change(&mut names, name, number);
             }
             next.lasting_names = names.clone();
             next.names = names;
@@ -139,7 +143,7 @@ impl SimulatedDisk {
     }
 
     /// Files with their bytes.
-    pub(crate) fn files(&self) -> Vec<(String, Vec<u8>)> {
+    pub fn files(&self) -> Vec<(String, Vec<u8>)> {
         let inner = self.lock();
         let names = inner.names.iter();
         names
@@ -147,8 +151,13 @@ impl SimulatedDisk {
             .collect()
     }
 
+    /// The paths of all files.
+    pub fn paths(&self) -> Vec<String> {
+        self.lock().names.keys().cloned().collect()
+    }
+
     /// Changes a file's bytes as no program would.
-    pub(crate) fn change(&self, name: &str, change: impl FnOnce(&mut Vec<u8>)) {
+    pub fn change(&self, name: &str, change: impl FnOnce(&mut Vec<u8>)) {
         let mut inner = self.lock();
         let number = inner.names[name];
         if let Some(file) = inner.files.get_mut(&number) {
@@ -158,13 +167,26 @@ impl SimulatedDisk {
         }
     }
 
-    pub(crate) fn lock_for_test(&self) -> u64 {
+    /// A random number.
+    pub fn random(&self) -> u64 {
         self.lock().next_random()
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn change(names: &mut BTreeMap<String, u64>, name: String, number: Option<u64>) {
+    match number {
+        Some(number) => drop(names.insert(name, number)),
+        None => drop(names.remove(&name)),
+    }
+}
+
+/// The directory of a path, and the name in it.
+fn split(path: &str) -> (&str, &str) {
+    path.rsplit_once('/').unwrap_or(("", path))
 }
 
 /// A write in the parts that a disk writes at once.
@@ -231,10 +253,7 @@ impl Inner {
     }
 
     fn rename(&mut self, name: &str, number: Option<u64>) {
-        match number {
-            Some(number) => drop(self.names.insert(name.to_owned(), number)),
-            None => drop(self.names.remove(name)),
-        }
+        change(&mut self.names, name.to_owned(), number);
         self.renamed.push((name.to_owned(), number));
     }
 }
@@ -280,16 +299,25 @@ impl Disk for SimulatedDisk {
         Ok(())
     }
 
-    fn names(&self) -> io::Result<Vec<String>> {
-        Ok(self.lock().names.keys().cloned().collect())
+    fn names(&self, directory: &str) -> io::Result<Vec<String>> {
+        let inner = self.lock();
+        let names = inner.names.keys().map(|name| split(name));
+        let found = names.filter(|(of, _)| *of == directory);
+        Ok(found.map(|(_, name)| name.to_owned()).collect())
     }
 
-    fn sync(&self) -> io::Result<()> {
-        let mut inner = self.lock();
+    fn sync(&self, directory: &str) -> io::Result<()> {
+        let inner = &mut *self.lock();
         inner.operate()?;
-        inner.renamed.clear();
-        inner.lasting_names = inner.names.clone();
+        let is_in = |(name, _): &mut (String, _)| split(name).0 == directory;
+        for (name, number) in inner.renamed.extract_if(.., is_in) {
+            change(&mut inner.lasting_names, name, number);
+        }
         Ok(())
+    }
+
+    fn make_directory(&self, _directory: &str) -> io::Result<()> {
+        self.lock().operate()
     }
 
     fn room(&self) -> Option<Room> {
