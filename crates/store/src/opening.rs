@@ -84,7 +84,10 @@ impl Store {
     }
 
     fn find(mut config: StoreConfig) -> Result<(Self, Option<Opened>), StoreError> {
-        config.path = place::follow(&config.path)?;
+        // The working directory may change.
+        let absolute = std::path::absolute(&config.path)
+            .map_err(|error| StoreError::io(&config.path, "finding it", error))?;
+        config.path = place::follow(&absolute)?;
         let path = config.path.clone();
         let mut store = Self {
             config,

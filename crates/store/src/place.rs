@@ -64,8 +64,7 @@ impl Drop for Draft {
 /// successor, where its directory is: the link may lead to another file system.
 pub(crate) fn follow(path: &Path) -> Result<PathBuf, StoreError> {
     let fault = |error| StoreError::io(path, "finding it", error);
-    // The working directory may change.
-    let mut found = std::path::absolute(path).map_err(fault)?;
+    let mut found = path.to_owned();
     for _ in 0..LINKS_MAX {
         match fs::read_link(&found) {
             Ok(target) => found = folder(&found).join(target),
