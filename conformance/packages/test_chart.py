@@ -43,6 +43,8 @@ def test_the_chart_runs_the_image():
         assert f"containerPort: {port.removesuffix('/tcp')}," in rendered
     assert f"mountPath: {contents.HOME}}}" in rendered
     assert "runAsUser: 65532" in rendered
+    [program] = settings["Entrypoint"]
+    assert f"command: [{program}, drain, --cbdir, {contents.HOME}, " in rendered
 
 
 def test_the_charts_configuration_is_the_images():
