@@ -28,7 +28,7 @@ const SLOTS: usize = 11;
 
 /// A thread that works for more than this share of the time does not lack wake-ups: inputs that wait while it sleeps
 /// share its next turn.
-const WORK_PERCENT_MAX: u64 = 30;
+const WORK_PERCENT_MAX: u64 = 45;
 
 /// Time within the window for which other threads kept this one from a core that it wanted. Beyond it the thread shares
 /// its core, perhaps with the peer that it waits for. A burst of a few milliseconds is no such thread.
@@ -44,6 +44,8 @@ const FOUND_NS: u64 = 2_000;
 /// The first pause after a sign that a spin would not pay. It doubles while there are more of them.
 const PAUSE_NS: u64 = WINDOW_NS;
 const PAUSE_NS_MAX: u64 = 32 * PAUSE_NS;
+/// The first one of a thread that works most of the time: it has spun for long enough to see that it did not pay.
+const WORKING_PAUSE_NS: u64 = 8 * PAUSE_NS;
 
 /// The conditions at one moment, as the system tells them.
 #[derive(Clone, Copy, Debug)]
@@ -111,8 +113,8 @@ impl Controller {
     /// Begins a wait behind an input of the connection with this number.
     pub(super) fn plan(&mut self, now: u64, connection: usize) -> Plan {
         if let Some(since) = self.awake_since.take() {
-            self.worked
-                .add(now, now.saturating_sub(since).min(WINDOW_NS));
+            // A long turn may be one in which the machine was suspended.
+            self.worked.add(now, now.saturating_sub(since).min(SLOT_NS));
         }
         let habit = connection % HABITS;
         self.wait = Some(Wait {
@@ -130,7 +132,7 @@ impl Controller {
             return Plan::Look;
         };
         if self.worked.sum(now) > WINDOW_NS / 100 * WORK_PERCENT_MAX {
-            self.pause(now);
+            self.pause(now, WORKING_PAUSE_NS);
             return Plan::Block;
         }
         let left = self.budget_ns.saturating_sub(self.spun.sum(now));
@@ -189,7 +191,7 @@ impl Controller {
         let within = u128::from(delay) * u128::from(WINDOW_NS.min(passed)) / u128::from(passed);
         self.delayed.add(now, within as u64);
         if self.delayed.sum(now) > DELAY_NS_MAX {
-            self.pause(now);
+            self.pause(now, PAUSE_NS);
         }
     }
 
@@ -197,16 +199,16 @@ impl Controller {
         self.held_back += HELD_BACK;
         if self.held_back >= HELD_BACK_MAX {
             self.held_back = 0;
-            self.pause(now);
+            self.pause(now, PAUSE_NS);
         }
     }
 
     /// Another thread wants the core, or this one works.
-    fn pause(&mut self, now: u64) {
+    fn pause(&mut self, now: u64, first: u64) {
         let is_again = now.saturating_sub(self.paused_until) < 2 * self.pause_ns;
         self.pause_ns = match is_again && self.paused_until > 0 {
-            true => (2 * self.pause_ns).min(PAUSE_NS_MAX),
-            false => PAUSE_NS,
+            true => (2 * self.pause_ns).clamp(first, PAUSE_NS_MAX),
+            false => first,
         };
         self.paused_until = now + self.pause_ns;
         // What comes later decides about the next pause.

@@ -237,7 +237,7 @@ fn a_peer_on_the_same_core_stops_the_spins() {
          1 18us x10000",
         "1 3us x100: 10us, 0 hits, 3 misses, 97 blocked
          1 3us x10000: 10us, 0 hits, 0 misses, 10000 blocked
-         1 18us x10000: 40us, 7145 hits, 0 misses, 2855 blocked",
+         1 18us x10000: 80us, 8885 hits, 1 misses, 1114 blocked",
     );
 }
 
@@ -285,7 +285,7 @@ fn a_thread_that_works_most_of_the_time_blocks() {
         "work 60us
          1 5us x2000
          1 5us x20000",
-        "1 5us x2000: 20us, 497 hits, 0 misses, 1503 blocked
+        "1 5us x2000: 20us, 747 hits, 0 misses, 1253 blocked
          1 5us x20000: 20us, 0 hits, 0 misses, 20000 blocked",
     );
 }
@@ -309,7 +309,7 @@ fn a_stopped_process_begins_anew() {
          pass 3600000ms
          1 18us x10000",
         "1 18us x100: 40us, 96 hits, 0 misses, 4 blocked
-         1 18us x10000: 40us, 7752 hits, 0 misses, 2248 blocked",
+         1 18us x10000: 40us, 9674 hits, 0 misses, 326 blocked",
     );
 }
 
