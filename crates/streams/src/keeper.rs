@@ -20,7 +20,8 @@ pub struct Keeper {
 
 impl Keeper {
     /// `on_written` is called from the writer's thread, in the order of a vhost's positions, and `on_unwritten` after each
-    /// attempt that failed. From the reader's thread, `on_read` is called with pages of a vhost, and `on_trouble` with what cannot be read of a stream.
+    /// attempt that failed. From the reader's thread, `on_read` is called with pages of a vhost, and `on_trouble` with
+    /// what cannot be read of a stream.
     pub fn start(
         directory: Directory,
         on_written: impl Fn(&Arc<str>, Written) + Send + 'static,

@@ -1,5 +1,5 @@
-//! What the system tells about the thread's right to its core. A look costs 5 µs, and a spinning thread takes one every
-//! 10 ms.
+//! What the system tells about the thread's right to its core. A look reads one small file, and a spinning thread takes
+//! one every 10 ms.
 
 use std::cell::Cell;
 use std::fs;
