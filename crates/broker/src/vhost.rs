@@ -67,6 +67,9 @@ impl Keeper {
     }
 }
 
+/// Precision of timers, in milliseconds: nothing happens earlier than that before it is due.
+const GRANULARITY_MS: u64 = 1;
+
 /// The vhost's time: wall clock time at the start, or the store's if that is later, then monotonic.
 #[derive(Clone, Copy)]
 pub struct Clock {
@@ -93,8 +96,14 @@ impl Clock {
         Time(self.start_ms + elapsed.as_millis() as u64)
     }
 
-    fn instant(&self, Time(at_ms): Time) -> Instant {
-        self.start + Duration::from_millis(at_ms.saturating_sub(self.start_ms))
+    /// When a timer that is due at that time wakes its task: a millisecond earlier, because the runtime rounds up twice.
+    fn wake_at(&self, Time(due_ms): Time) -> Instant {
+        self.start + Duration::from_millis(due_ms.saturating_sub(self.start_ms + GRANULARITY_MS))
+    }
+
+    /// The time up to which a task that runs at `at` does what is due. It includes whatever the task was woken for.
+    fn due_by(&self, at: Instant) -> Time {
+        self.time(at + Duration::from_millis(GRANULARITY_MS))
     }
 }
 
@@ -250,7 +259,7 @@ impl SharedVhost {
     /// Runs the vhost's timers until it is stopped. Exactly one task runs this.
     pub async fn keep_time(self: Arc<Self>) {
         while !self.stopped.load(Ordering::Relaxed) {
-            if !self.timer.wait(|at| self.clock.instant(Time(at))).await {
+            if !self.timer.wait(|at| self.clock.wake_at(Time(at))).await {
                 continue;
             }
             self.handle_timeout();
@@ -267,10 +276,8 @@ impl SharedVhost {
     }
 
     fn handle_timeout(self: &Arc<Self>) {
-        // A timer may be up to a millisecond early, when nothing would be due yet.
         let at = Instant::now();
-        let now = self.clock.time(at + Duration::from_millis(1));
-        let mut turn = Turn::new(self, at, now);
+        let mut turn = Turn::new(self, at, self.clock.due_by(at));
         let (vhost, now, outbox) = turn.enter();
         vhost.handle_timeout(now, outbox);
         let next = vhost.next_timeout().map_or(Timer::NEVER, |time| time.0);
@@ -319,5 +326,29 @@ impl Drop for SharedVhost {
         let memory_bytes = *self.memory_bytes.get_mut();
         self.shared.flow.memory_changed(memory_bytes, 0);
         self.shared.flow.judge_memory();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_that_is_woken_finds_its_work_due() {
+        let clock = Clock::begin_at(1_764_000_000_000);
+        for due_ms in (0..5).chain(clock.start_ms - 2..clock.start_ms + 50) {
+            let due = Time(due_ms);
+            let woken = clock.wake_at(due);
+            assert!(
+                clock.due_by(woken) >= due,
+                "it would be woken again for {due:?}"
+            );
+            let before = woken.checked_sub(Duration::from_nanos(1));
+            let before = before.filter(|before| *before >= clock.start);
+            assert!(
+                before.is_none_or(|before| clock.due_by(before) < due),
+                "{due:?}"
+            );
+        }
     }
 }
