@@ -421,7 +421,7 @@ def delayed(options, messages: int, is_loaded: bool) -> dict:
         consumer = load.consuming("due", messages, is_ordered=False)
         assert consumer.read() == "Ready"
         published = load.publish(
-            "due", messages, size, window=200, low=100, exchange="later", delays=span
+            "due", messages, size, window=20, low=10, exchange="later", delays=span
         )
         late_s = published["seconds"] - lead_ms / 1e3
         others = []
@@ -432,8 +432,13 @@ def delayed(options, messages: int, is_loaded: bool) -> dict:
         for worker in others:
             worker.end()
         waits = witness.end()
+        # A delay begins when the broker receives the message, which a slow confirm does not tell.
+        slow = {n for first, last in published["slow"] for n in range(first, last + 1)}
+        late = [late_ms for number, late_ms in found["late"] if number not in slow]
         return {
-            "latest, ms": found["worst_late_ms"],
+            "latest, ms": max(late, default=2.0),
+            "latest with those of slow confirms, ms": found["worst_late_ms"],
+            "slow confirms, %": 100 * len(slow) / messages,
             "earliest, ms": found["worst_early_ms"],
             "doubled": found["doubled"],
             "published too late by, s": max(late_s, 0),
@@ -626,6 +631,7 @@ def main() -> None:
     parser.add_argument("--lab", type=Path, help="crosstie-lab [default: beside the program]")
     parser.add_argument("--scale", type=float, default=1.0, help="factor of all counts")
     parser.add_argument("--rounds", type=int, default=3, help="of durable publications")
+    parser.add_argument("--span", type=float, help="seconds in which delayed messages are due")
     parser.add_argument("--part", action="append", choices=PARTS, help="may be repeated")
     parser.add_argument("--subject", action="append", choices=KINDS, help="may be repeated")
     parser.add_argument("--directory", type=Path, default=Path("/var/tmp"), help="on the disk")
@@ -635,7 +641,8 @@ def main() -> None:
     options.before = options.before and options.before.resolve()
     options.subjects = options.subject or list(KINDS)
     options.counted = lambda count: max(int(count * options.scale), 1000 if count > 1e5 else 100)
-    options.span_ms = 60_000 if options.scale >= 0.1 else 10_000
+    span_s = options.span or (60 if options.scale >= 0.1 else 10)
+    options.span_ms = int(span_s * 1000)
     options.rest = min(10.0, 100 * options.scale)
     report = Report()
     for part in options.part or PARTS:

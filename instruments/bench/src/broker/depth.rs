@@ -3,6 +3,7 @@
 //!
 //! A body begins with the message's number in its queue, the queue's number, and the moment at which it is due.
 
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use crosstie_amqp::method::{BasicAck, BasicPublish, BasicQos};
@@ -55,7 +56,15 @@ struct Delays {
     span_ms: u64,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+impl Delays {
+    /// The delay of a message that is sent so long after the start.
+    fn choose(self, random: &mut Random, since_ns: u64) -> u64 {
+        let due_ns = (self.lead_ms + random.below(self.span_ms)) * 1_000_000;
+        due_ns.saturating_sub(since_ns).div_ceil(1_000_000).max(1)
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Finding {
     seconds: f64,
     cpu_us_per_message: f64,
@@ -69,7 +78,14 @@ struct Finding {
     /// Longest time between the moment at which a message was due and its arrival, and the same for early ones.
     worst_late_ms: f64,
     worst_early_ms: f64,
+    /// Delayed messages that arrived over [`LATE_MS`] after they were due: the number of each, and the time.
+    late: Vec<(u64, f64)>,
+    /// Delayed messages that the broker may have received late: the first and the last number of those that it confirmed
+    /// over [`LATE_MS`] after they were sent.
+    slow: Vec<(u64, u64)>,
 }
+
+const LATE_MS: f64 = 2.0;
 
 /// Pause between two attempts to connect.
 const RETRY: Duration = Duration::from_millis(5);
@@ -112,14 +128,12 @@ fn publish(order: &Order, mut wire: Wire) -> Result<Finding, WorkerError> {
     wire.select_confirms()?;
     say(&Driver::<Finding>::Ready);
     let names: Vec<String> = (0..order.queues).map(|at| order.name(at)).collect();
-    let plain = properties(&BasicProperties {
-        delivery_mode: Some(2),
-        ..BasicProperties::default()
-    });
+    let plain = persistent(None);
     let mut body = vec![b'.'; (*body_bytes).max(HEAD_BYTES)];
     let mut confirms = Confirms::default();
     let mut found = Finding::default();
     let mut random = Random(monotonic_ns());
+    let mut sent_ns = VecDeque::new();
     let cost = Cost::begin();
     let begun_ns = monotonic_ns();
     let mut sent = 0;
@@ -131,11 +145,10 @@ fn publish(order: &Order, mut wire: Wire) -> Result<Finding, WorkerError> {
             let mut delayed = Vec::new();
             if let Some(delays) = delays {
                 let now_ns = monotonic_ns();
-                let chosen_ms = delays.lead_ms + random.below(delays.span_ms);
-                let at_ns = begun_ns + chosen_ms * 1_000_000;
-                let delay_ms = at_ns.saturating_sub(now_ns).div_ceil(1_000_000).max(1);
+                let delay_ms = delays.choose(&mut random, now_ns.saturating_sub(begun_ns));
                 due_ns = now_ns + delay_ms * 1_000_000;
                 delayed = delayed_by(delay_ms);
+                sent_ns.push_back(now_ns);
             }
             write_head(&mut body, first + sent / order.queues, queue, due_ns);
             let publish = BasicPublish {
@@ -157,6 +170,7 @@ fn publish(order: &Order, mut wire: Wire) -> Result<Finding, WorkerError> {
                 confirms.take(&event);
                 Ok(())
             })?;
+            found.note_confirms(&mut sent_ns, sent, confirms.all_up_to());
         }
         let waited_ms = flushed.elapsed().as_secs_f64() * 1e3;
         found.worst_confirm_ms = found.worst_confirm_ms.max(waited_ms);
@@ -221,6 +235,25 @@ fn consume(order: &Order, mut wire: Wire) -> Result<Finding, WorkerError> {
     Ok(found)
 }
 
+impl Finding {
+    /// The broker has confirmed delayed messages up to a number. `sent_ns` has the moments at which the last ones of `sent`
+    /// were sent.
+    fn note_confirms(&mut self, sent_ns: &mut VecDeque<u64>, sent: u64, confirmed: u64) {
+        let now_ns = monotonic_ns();
+        while sent_ns.len() as u64 > sent - confirmed
+            && let Some(at_ns) = sent_ns.pop_front()
+        {
+            let number = sent - sent_ns.len() as u64 - 1;
+            let is_slow = (now_ns - at_ns) as f64 / 1e6 > LATE_MS;
+            match self.slow.last_mut() {
+                _ if !is_slow => {}
+                Some((_, last)) if *last + 1 == number => *last = number,
+                _ => self.slow.push((number, number)),
+            }
+        }
+    }
+}
+
 impl Order {
     fn name(&self, at: u64) -> String {
         format!("{}{at}", self.queue)
@@ -272,6 +305,9 @@ impl Arrivals {
             let early_ms = ms(due_ns.saturating_sub(now_ns));
             self.found.worst_late_ms = self.found.worst_late_ms.max(late_ms);
             self.found.worst_early_ms = self.found.worst_early_ms.max(early_ms);
+            if late_ms > LATE_MS {
+                self.found.late.push((number, late_ms));
+            }
         }
         Ok(())
     }
@@ -295,9 +331,13 @@ fn read_head(body: &[u8]) -> Option<[u64; 3]> {
 fn delayed_by(delay_ms: u64) -> Vec<u8> {
     let delay = i32::try_from(delay_ms).unwrap_or(i32::MAX);
     let headers = TableBuf::new().with("x-delay", Value::I32(delay));
+    persistent(Some(&headers))
+}
+
+fn persistent(headers: Option<&TableBuf>) -> Vec<u8> {
     properties(&BasicProperties {
         delivery_mode: Some(2),
-        headers: Some(headers.as_table()),
+        headers: headers.map(TableBuf::as_table),
         ..BasicProperties::default()
     })
 }
