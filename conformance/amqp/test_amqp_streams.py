@@ -7,32 +7,15 @@ import itertools
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pika
 import pytest
-from pika.exceptions import ChannelClosedByBroker, ConnectionClosedByBroker
 from rig.broker import Broker, Crosstie
+from rig.streams import STREAM, bodies, channel_of, declare, publish, read, refused
 from rig.waiting import await_true
 
-STREAM = {"x-queue-type": "stream"}
 NAMES = itertools.count()
-
-
-@contextmanager
-def channel_of(broker: Broker, *, prefetch: int = 100) -> Iterator:
-    """Open a channel with confirms and a limit."""
-    connection = pika.BlockingConnection(pika.URLParameters(broker.url()))
-    try:
-        channel = connection.channel()
-        channel.confirm_delivery()
-        if prefetch:
-            channel.basic_qos(prefetch_count=prefetch)
-        yield channel
-    finally:
-        with suppress(pika.exceptions.AMQPError):
-            connection.close()
 
 
 @pytest.fixture
@@ -44,62 +27,6 @@ def stream(broker: Broker) -> Iterator[str]:
     yield name
     with channel_of(broker) as channel:
         channel.queue_delete(name)
-
-
-def publish(channel, stream: str, *bodies: str, **properties: object) -> None:
-    """Publish; each is confirmed before the next one."""
-    for body in bodies:
-        channel.basic_publish("", stream, body, pika.BasicProperties(**properties))
-
-
-def read(channel, stream: str, count: int, offset: object = None, *, prefetch: int = 0) -> list:
-    """Consume that many messages from an offset on: their offsets, bodies and properties.
-
-    With a prefetch each is acknowledged, and they are all there are. pika rejects what a consumer
-    has not handled when it ends, so no other may be on its way.
-    """
-    got: list = []
-
-    def on_message(channel, method, properties, body) -> None:
-        assert not method.redelivered
-        got.append((properties.headers["x-stream-offset"], body.decode(), properties))
-        if prefetch:
-            channel.basic_ack(method.delivery_tag)
-
-    arguments = {} if offset is None else {"x-stream-offset": offset}
-    reader = channel.connection.channel()
-    reader.basic_qos(prefetch_count=prefetch or count)
-    reader.basic_consume(stream, on_message, arguments=arguments)
-    deadline = time.monotonic() + 30
-    while len(got) < count:
-        assert time.monotonic() < deadline, f"only {len(got)} of {count} came"
-        reader.connection.process_data_events(time_limit=0.1)
-    reader.close()
-    return got
-
-
-def bodies(messages: list) -> list[str]:
-    return [body for _, body, _ in messages]
-
-
-def refused(broker: Broker, ask, *, prefetch: int = 100) -> tuple[str, int, str]:
-    """Return what is closed by a request, and why; names of streams are replaced."""
-    with channel_of(broker, prefetch=prefetch) as channel:
-        try:
-            ask(channel)
-            channel.connection.process_data_events(time_limit=1)
-            channel.queue_declare("", exclusive=True)
-        except ChannelClosedByBroker as closed:
-            return "channel", closed.reply_code, closed.reply_text
-        except ConnectionClosedByBroker as closed:
-            return "connection", closed.reply_code, closed.reply_text
-    raise AssertionError("it was accepted")
-
-
-def declare(**options: object):
-    arguments = {**STREAM, **options.pop("arguments", {})}
-    options = {"durable": True, "queue": "refused", **options}
-    return lambda channel: channel.queue_declare(arguments=arguments, **options)
 
 
 REFUSED_DECLARATIONS = [

@@ -1,6 +1,10 @@
 """Measure streams beside RabbitMQ, in turns on one disk: confirmed appends, and ten readers.
 
     cd conformance; ../target/venv/bin/python scripts/stream_figures.py --program PATH
+    cd conformance; ../target/venv/bin/python scripts/stream_figures.py --program PATH --filters
+
+`--filters` measures readers that want one of a thousand messages, or only the last one, beside a
+publisher and a reader of another stream. RabbitMQ 3.10 has no filters: it is not measured then.
 
 The clients write prepared frames and count a mark in what they read, so that they cost little.
 """
@@ -16,6 +20,7 @@ import statistics
 import struct
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -45,6 +50,24 @@ def short(text: bytes) -> bytes:
     return bytes([len(text)]) + text
 
 
+def fields(named: dict[str, str]) -> bytes:
+    """Return a table of texts."""
+    written = b""
+    for name, value in named.items():
+        written += short(name.encode()) + b"S" + struct.pack(">I", len(value)) + value.encode()
+    return struct.pack(">I", len(written)) + written
+
+
+def message(stream: str, body: bytes, headers: dict[str, str] | None = None) -> bytes:
+    """Return the frames of a persistent message."""
+    one = method((60, 40), b"\0\0" + short(b"") + short(stream.encode()) + b"\0")
+    flags, properties = 0x1000, b"\x02"
+    if headers:
+        flags, properties = 0x3000, fields(headers) + properties
+    one += frame(2, 1, struct.pack(">HHQH", 60, 0, len(body), flags) + properties)
+    return one + frame(3, 1, body)
+
+
 class Wire:
     """A connection that is opened by pika, and then used without it."""
 
@@ -64,35 +87,38 @@ def publish(broker: Broker, stream: str, body: bytes, seconds: float, counts: li
     wire = Wire(broker)
     wire.channel.confirm_delivery()
     wire.begin()
-    one = method((60, 40), b"\0\0" + short(b"") + short(stream.encode()) + b"\0")
-    one += frame(2, 1, struct.pack(">HHQH", 60, 0, len(body), 0x1000) + b"\x02")
-    one += frame(3, 1, body)
-    half = one * (WINDOW // 2)
-    sent, confirmed, rest = 0, 0, b""
+    half = message(stream, body) * (WINDOW // 2)
     end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        while sent - confirmed <= WINDOW // 2:
-            wire.socket.sendall(half)
-            sent += WINDOW // 2
+    confirmed = publish_until(wire, half, WINDOW // 2, lambda _: time.monotonic() >= end)
+    counts.append(confirmed / seconds)
+
+
+def publish_until(wire: Wire, block: bytes, messages: int, is_over) -> int:
+    """Publish blocks of messages, two at a time, until it is over; return the confirmed ones."""
+    sent, confirmed, rest = 0, 0, b""
+    while not is_over(confirmed):
+        while sent - confirmed <= messages:
+            wire.socket.sendall(block)
+            sent += messages
         rest += wire.socket.recv(1 << 16)
         while len(rest) >= 21:
             ids, tag, multiple = struct.unpack_from(">IQB", rest, 7)
             assert ids == (60 << 16) + 80, "only basic.ack is expected"
             confirmed = tag if multiple else confirmed + 1
             rest = rest[21:]
-    counts.append(confirmed / seconds)
+    return confirmed
 
 
-def read(broker: Broker, stream: str, count: int, rates: list) -> None:
-    """Read from the first message on."""
+def read(broker: Broker, stream: str, count: int, rates: list, **others: str) -> None:
+    """Read from the first message on, until that many have come."""
     wire = Wire(broker)
     wire.channel.basic_qos(prefetch_count=2000)
     wire.begin()
-    key = short(b"x-stream-offset")
-    table = key + b"S" + struct.pack(">I", 5) + b"first"
+    named = {name.replace("_", "-"): value for name, value in others.items()}
+    table = fields({"x-stream-offset": "first", **named})
     arguments = b"\0\0" + short(stream.encode()) + short(b"r") + b"\0"
     begun = time.monotonic()
-    wire.socket.sendall(method((60, 20), arguments + struct.pack(">I", len(table)) + table))
+    wire.socket.sendall(method((60, 20), arguments + table))
     got, told, tail = 0, 0, b""
     while got < count:
         data = tail + wire.socket.recv(1 << 20)
@@ -165,6 +191,74 @@ def measure(broker: Broker, group: int, size: int, seconds: float, count: int) -
     }
 
 
+def measure_filters(broker: Broker, group: int, size: int, count: int) -> dict:
+    """Read a stream of that many thousands with filters."""
+    body = MARK + b"." * (size - len(MARK))
+    stream, other = (f"{name}{time.monotonic_ns()}" for name in ("s", "other"))
+    connection = pika.BlockingConnection(pika.URLParameters(broker.url() + "?heartbeat=0"))
+    channel = connection.channel()
+    for name in (stream, other):
+        channel.queue_declare(name, durable=True, arguments=STREAM)
+    wire = Wire(broker)
+    wire.channel.confirm_delivery()
+    wire.begin()
+    # The rare one is at the end of its thousand.
+    common = message(stream, body, {"x-stream-filter-value": "common"}) * 999
+    block = common + message(stream, body, {"x-stream-filter-value": "rare"})
+    publish_until(wire, block, 1000, lambda confirmed: confirmed >= count * 1000)
+    properties = pika.BasicProperties(headers={"x-stream-filter-value": "last"})
+    channel.confirm_delivery()
+    channel.basic_publish("", stream, body, properties)
+    messages = channel.queue_declare(stream, passive=True).method.message_count
+    figures: dict[str, float] = {"messages": messages}
+    cases = [
+        ("all", 1, messages, {}),
+        ("1 of 1,000", 1, messages // 1000, {"x_stream_filter": "rare"}),
+        ("the last one", 1, 1, {"x_stream_filter": "last"}),
+        ("the last one, ten readers", 10, 1, {"x_stream_filter": "last"}),
+    ]
+    for name, readers, wanted, arguments in cases:
+        before = processor_s(group)
+        stop, waits = threading.Event(), [0.0]
+        witness = threading.Thread(target=watch, args=(broker, other, stop, waits))
+        witness.start()
+        _, took = together(
+            readers, lambda got, w=wanted, a=arguments: read(broker, stream, w, got, **a)
+        )
+        stop.set()
+        witness.join()
+        used_us = (processor_s(group) - before) * 1e6
+        figures[f"{name}: scanned/s"] = readers * messages / took
+        figures[f"{name}: µs per scanned message"] = used_us / (readers * messages)
+        figures[f"{name}: longest wait of another stream, ms"] = max(waits) * 1e3
+    for name in (stream, other):
+        channel.queue_delete(name)
+    connection.close()
+    return figures
+
+
+def watch(broker: Broker, stream: str, stop: threading.Event, waits: list[float]) -> None:
+    """Publish to a stream and read that, message by message; note the time of each."""
+    connection = pika.BlockingConnection(pika.URLParameters(broker.url()))
+    channel = connection.channel()
+    channel.basic_qos(prefetch_count=1)
+    sent_s = 0.0
+
+    def on_message(_channel, method, _properties, _body) -> None:
+        nonlocal sent_s
+        waits.append(time.monotonic() - sent_s)
+        channel.basic_ack(method.delivery_tag)
+        sent_s = 0.0
+
+    channel.basic_consume(stream, on_message, arguments={"x-stream-offset": "next"})
+    while not stop.is_set() or sent_s:
+        if not sent_s:
+            sent_s = time.monotonic()
+            channel.basic_publish("", stream, b"witness")
+        connection.process_data_events(time_limit=0.01)
+    connection.close()
+
+
 class Other(Crosstie):
     """A node of another build."""
 
@@ -182,7 +276,17 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=4)
     parser.add_argument("--size", type=int, default=100)
     parser.add_argument("--count", type=int, default=100_000, help="messages for each reader")
+    parser.add_argument("--filters", action="store_true", help="measure readers with filters")
     options = parser.parse_args()
+    if options.filters:
+        with tempfile.TemporaryDirectory(dir="/var/tmp") as directory:
+            broker = Other(Path(directory), options.program)
+            owner = broker.router.process.pid
+            for _ in range(options.rounds):
+                figures = measure_filters(broker, owner, options.size, options.count // 100)
+                print({key: round(value, 3) for key, value in figures.items()}, flush=True)
+            broker.stop()
+        return
     with tempfile.TemporaryDirectory(dir="/var/tmp") as directory:
         judge = Path(directory, "rabbitmq")
         judge.mkdir()

@@ -56,8 +56,8 @@ pub use status::{
     RefusedLetters,
 };
 pub use streams::{
-    StreamAppend, StreamChange, StreamDeclared, StreamExtent, StreamFrom, StreamLimits,
-    StreamMessage, StreamPage, StreamPlace, StreamWant,
+    StreamAppend, StreamChange, StreamDeclared, StreamExtent, StreamFilter, StreamFrom,
+    StreamLimits, StreamMessage, StreamPage, StreamPlace, StreamWant,
 };
 pub use time::Time;
 pub use vhost::{OperatorError, Vhost};

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use crosstie_disk::{Disk, DiskFile, read_part};
-use crosstie_queues::{StreamFrom, StreamPage, StreamPlace, Time};
+use crosstie_queues::{StreamFilter, StreamFrom, StreamPage, StreamPlace, Time};
 
 use crate::files;
 use crate::index::{self, Entry};
@@ -14,6 +14,9 @@ use crate::window::Window;
 
 /// Maximum segments that stay open for reading.
 const OPEN_MAX: usize = 64;
+
+/// Bytes that are read at a time for a reader with a filter: about a millisecond, in which others wait.
+const SCANNED_MAX: usize = 1 << 20;
 
 pub(crate) struct Pages {
     disk: Arc<dyn Disk>,
@@ -97,6 +100,55 @@ impl Pages {
             place.position = found.map_or(part.bytes, |(position, _)| position);
             place.offset = next;
         }
+    }
+
+    /// Reads the messages that a filter accepts, up to about that many bytes of them, among the next [`SCANNED_MAX`]. A page
+    /// without messages ends where the next one is to begin.
+    pub(crate) fn read_accepted(
+        &mut self,
+        log: &Log,
+        (from, end): (StreamFrom, u64),
+        filter: &StreamFilter,
+        bytes_max: usize,
+        damages: &mut Vec<Damage>,
+    ) -> io::Result<StreamPage> {
+        let mut part = self.read(log, from, end, bytes_max, damages)?;
+        let from = part.from;
+        let mut bytes = Vec::new();
+        let mut found = Vec::new();
+        let mut scanned = 0;
+        loop {
+            for message in (0..part.len()).filter_map(|at| part.message(at)) {
+                if filter.accepts(message.properties) {
+                    let start = bytes.len();
+                    let (exchange, key) = (message.exchange, message.routing_key);
+                    let properties = message.properties.bytes();
+                    bytes.extend_from_slice(exchange.as_bytes());
+                    bytes.extend_from_slice(key.as_bytes());
+                    bytes.extend_from_slice(properties);
+                    bytes.extend_from_slice(message.body);
+                    // As a record has them.
+                    let lengths = (
+                        exchange.len() as u8,
+                        key.len() as u8,
+                        properties.len() as u32,
+                    );
+                    found.push((message.offset, (start, bytes.len()), lengths));
+                }
+            }
+            scanned += part.bytes().len();
+            let is_at_end = part.is_empty() || part.after.offset >= end;
+            if is_at_end || bytes.len() >= bytes_max || scanned >= SCANNED_MAX {
+                break;
+            }
+            part = self.read(log, StreamFrom::Place(part.after), end, bytes_max, damages)?;
+        }
+        let mut page = StreamPage::new(bytes, from);
+        for (offset, place, lengths) in found {
+            page.push(offset, place, lengths);
+        }
+        page.after = part.after;
+        Ok(page)
     }
 
     /// The place of a record before an offset, or at it.

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use crosstie_disk::Disk;
-use crosstie_queues::{QueueId, StreamFrom, StreamPage, StreamWant};
+use crosstie_queues::{QueueId, StreamFilter, StreamFrom, StreamPage, StreamWant};
 
 use crate::files;
 use crate::log::Log;
@@ -35,6 +35,7 @@ pub(crate) struct Reading {
 struct Recent {
     log: Weak<Log>,
     from: StreamFrom,
+    filter: Option<Arc<StreamFilter>>,
     page: Weak<StreamPage>,
 }
 
@@ -120,9 +121,13 @@ impl Reading {
             return Some(page);
         }
         let mut damages = Vec::new();
-        let read = self
-            .pages
-            .read(&log, want.from, want.end, *bytes_max, &mut damages);
+        let (pages, from, end) = (&mut self.pages, want.from, want.end);
+        let read = match &want.filter {
+            None => pages.read(&log, from, end, *bytes_max, &mut damages),
+            Some(filter) => {
+                pages.read_accepted(&log, (from, end), filter, *bytes_max, &mut damages)
+            }
+        };
         for damage in damages {
             let place = (damage.path.clone(), damage.position);
             if self.known.len() >= KNOWN_MAX || self.known.insert(place) {
@@ -138,6 +143,7 @@ impl Reading {
                 self.recent.push_back(Recent {
                     log: Arc::downgrade(&log),
                     from: want.from,
+                    filter: want.filter.clone(),
                     page: Arc::downgrade(&page),
                 });
                 Some(page)
@@ -146,7 +152,7 @@ impl Reading {
                 on_trouble(vhost, want.id, format!("retrying: {error}"));
                 let again = Order {
                     vhost: Arc::clone(vhost),
-                    want: *want,
+                    want: want.clone(),
                     bytes_max: *bytes_max,
                 };
                 self.again.push((Instant::now() + RETRY, again));
@@ -158,7 +164,9 @@ impl Reading {
     fn recent(&self, log: &Arc<Log>, want: &StreamWant) -> Option<Arc<StreamPage>> {
         let mut recent = self.recent.iter();
         let found = recent.find_map(|recent| {
-            let is_same = recent.from == want.from && recent.log.as_ptr() == Arc::as_ptr(log);
+            let is_same = recent.from == want.from
+                && recent.filter == want.filter
+                && recent.log.as_ptr() == Arc::as_ptr(log);
             is_same.then(|| recent.page.upgrade()).flatten()
         });
         found.filter(|page| !page.is_empty())

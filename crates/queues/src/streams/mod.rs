@@ -10,13 +10,16 @@
 //! file, a channel, a queue's messages.
 
 mod change;
+mod filter;
 mod page;
 mod reader;
 
 pub use self::change::{StreamAppend, StreamChange, StreamDeclared, StreamExtent, StreamLimits};
+pub use self::filter::StreamFilter;
 pub use self::page::{StreamMessage, StreamPage, StreamPlace};
 pub use self::reader::{StreamFrom, StreamWant};
 
+pub(crate) use self::filter::{FILTER, MATCH_UNFILTERED};
 pub(crate) use self::reader::{Reader, Start};
 
 use std::collections::VecDeque;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crosstie_amqp::Value;
 
-use super::{StreamMessage, StreamPage, StreamPlace};
+use super::{StreamFilter, StreamMessage, StreamPage, StreamPlace};
 use crate::keys::ConsumerKey;
 use crate::ledger::Ledger;
 use crate::topology::{age_ms, erlang_term, kind};
@@ -17,6 +17,8 @@ pub(crate) struct Reader {
     from: StreamFrom,
     /// Earlier messages are left out.
     offset_min: u64,
+    /// The messages that it wants; `None`: all.
+    filter: Option<Arc<StreamFilter>>,
     pages: VecDeque<Arc<StreamPage>>,
     /// The next message in the first page.
     at: usize,
@@ -34,13 +36,15 @@ pub enum StreamFrom {
 }
 
 /// A page that the keeper is to read.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct StreamWant {
     pub stream: QueueKey,
     pub id: QueueId,
     pub from: StreamFrom,
     /// The offset behind the last message that may be read.
     pub end: u64,
+    /// The messages that are wanted; `None`: all.
+    pub filter: Option<Arc<StreamFilter>>,
     pub(crate) reader: ConsumerKey,
 }
 
@@ -81,7 +85,7 @@ impl Start {
 }
 
 impl Reader {
-    pub(crate) fn new(from: StreamFrom) -> Self {
+    pub(crate) fn new(from: StreamFrom, filter: Option<StreamFilter>) -> Self {
         let offset_min = match from {
             StreamFrom::Offset(offset) => offset,
             StreamFrom::Place(place) => place.offset,
@@ -90,21 +94,39 @@ impl Reader {
         Self {
             from,
             offset_min,
+            filter: filter.map(Arc::new),
             pages: VecDeque::new(),
             at: 0,
             is_reading: false,
         }
     }
 
-    /// The next message, with its page.
+    /// The next message, with its page. `None`: it has none, or this input's steps are over, and [`Self::has_page`].
     pub(crate) fn front(&mut self, ledger: &mut Ledger) -> Option<(Arc<StreamPage>, usize)> {
         while let Some(page) = self.pages.front() {
-            if self.at < page.len() {
-                return Some((Arc::clone(page), self.at));
+            match page.message(self.at) {
+                Some(message) if self.wants(&message) => {
+                    return Some((Arc::clone(page), self.at));
+                }
+                Some(_) if ledger.steps.is_over() => return None,
+                Some(_) => {
+                    self.at += 1;
+                    ledger.steps.spend(1);
+                }
+                None => self.drop_page(ledger),
             }
-            self.drop_page(ledger);
         }
         None
+    }
+
+    /// Pages of the last written messages have others, too.
+    fn wants(&self, message: &StreamMessage<'_>) -> bool {
+        let filter = self.filter.as_ref();
+        filter.is_none_or(|filter| filter.accepts(message.properties))
+    }
+
+    pub(crate) fn has_page(&self) -> bool {
+        !self.pages.is_empty()
     }
 
     /// Moves on behind the message that it was sent.
@@ -170,6 +192,10 @@ impl Reader {
     /// The read failed; it is to be repeated.
     pub(crate) fn from(&self) -> StreamFrom {
         self.from
+    }
+
+    pub(crate) fn filter(&self) -> Option<Arc<StreamFilter>> {
+        self.filter.clone()
     }
 
     /// Lets go of its pages.

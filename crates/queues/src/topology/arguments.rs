@@ -406,6 +406,15 @@ const ARGUMENTS: &[Argument] = &[
         },
     },
     Argument {
+        name: "x-stream-filter-size-bytes",
+        kinds: STREAM,
+        // The size of RabbitMQ's Bloom filters: here each message is judged by its own value.
+        read: |_, value| match natural(value)? {
+            16..=255 => Ok(()),
+            bytes => Err(format!("expected 16 to 255, got {bytes}")),
+        },
+    },
+    Argument {
         name: SEGMENT_BYTES,
         kinds: STREAM,
         // RabbitMQ accepts 0, and such a stream confirms nothing.

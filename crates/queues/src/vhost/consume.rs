@@ -12,6 +12,7 @@ use super::Vhost;
 use super::methods::Context;
 use crate::consumers::{Consumer, Left, NewConsumer, SingleActive};
 use crate::queues::Queue;
+use crate::streams::{FILTER, MATCH_UNFILTERED};
 use crate::topology::{Caller, Resource, integer};
 use crate::{ChannelKey, Fault, Outbox, QueueKey, Time};
 
@@ -122,8 +123,9 @@ impl<H> Vhost<H> {
         let Some(queue) = self.queues.find(key) else {
             return Ok(());
         };
-        if method.arguments.find(STREAM_OFFSET).is_some() {
-            let text = invalid_argument(STREAM_OFFSET, resource, queue);
+        let mut of_streams = [STREAM_OFFSET, FILTER, MATCH_UNFILTERED].iter();
+        if let Some(name) = of_streams.find(|name| method.arguments.find(name).is_some()) {
+            let text = invalid_argument(name, resource, queue);
             return Err(caller.precondition_failed(text));
         }
         let channel = self.channels.find(context.channel);

@@ -12,7 +12,9 @@ use super::methods::Context;
 use crate::channels::Outgoing;
 use crate::keys::ConsumerKey;
 use crate::queues::{Enqueued, Entry, Incoming, Queue};
-use crate::streams::{Reader, Start, StreamDeclared, StreamExtent, StreamPage, StreamWant};
+use crate::streams::{
+    Reader, Start, StreamDeclared, StreamExtent, StreamFilter, StreamPage, StreamWant,
+};
 use crate::topology::{Caller, QueueArguments, QueueKind, Resource};
 use crate::{Fault, Outbox, QueueId, QueueKey, StreamLimits, Time};
 
@@ -67,6 +69,7 @@ impl<H> Vhost<H> {
                     id: stream.id,
                     from: reader.from(),
                     end: stream.end,
+                    filter: reader.filter(),
                     reader: consumer,
                 });
             }
@@ -158,6 +161,9 @@ impl<H> Vhost<H> {
                 return;
             };
             let Some((page, at)) = reader.front(&mut self.ledger) else {
+                if reader.has_page() {
+                    return self.queues.postpone(key);
+                }
                 self.consumers.await_message(next);
                 self.await_more(key, consumer);
                 continue;
@@ -242,12 +248,15 @@ impl<H> Vhost<H> {
             let what = "automatic acknowledgement";
             return Err(not_supported(context.method, what, resource));
         }
-        let start = Start::parse(now, method.arguments.find(STREAM_OFFSET)).map_err(|reason| {
-            let text = format!("invalid arg '{STREAM_OFFSET}' for {resource}: {reason}");
-            caller.precondition_failed(text)
-        })?;
+        let invalid = |name: &str, reason: &str| {
+            caller.precondition_failed(format!("invalid arg '{name}' for {resource}: {reason}"))
+        };
+        let start = Start::parse(now, method.arguments.find(STREAM_OFFSET))
+            .map_err(|reason| invalid(STREAM_OFFSET, &reason))?;
+        let filter = StreamFilter::parse(method.arguments)
+            .map_err(|(name, reason)| invalid(name, &reason))?;
         let from = self.streams.place(key, start);
-        Ok(from.map(|from| Box::new(Reader::new(from))))
+        Ok(from.map(|from| Box::new(Reader::new(from, filter))))
     }
 
     /// Checks that a queue is no stream, whose clients may not do that.
@@ -272,19 +281,14 @@ fn not_supported(method: (u16, u16), what: &str, resource: Resource<'_>) -> Faul
     Fault::in_method(ReplyCode::NotImplemented, method, text)
 }
 
-/// Arguments of consumers that RabbitMQ refuses for streams, and those of later versions, which would be ignored.
+/// Arguments of consumers that RabbitMQ refuses for streams.
 fn check_consumer_arguments(
     caller: &Caller<'_>,
     resource: Resource<'_>,
     queue: &Queue,
     arguments: Table<'_>,
 ) -> Result<(), Fault> {
-    const REFUSED: [&str; 4] = [
-        PRIORITY,
-        "x-cancel-on-ha-failover",
-        "x-stream-filter",
-        "x-stream-match-unfiltered",
-    ];
+    const REFUSED: [&str; 2] = [PRIORITY, "x-cancel-on-ha-failover"];
     let mut refused = REFUSED.iter();
     match refused.find(|name| arguments.find(name).is_some()) {
         Some(name) => Err(caller.precondition_failed(invalid_argument(name, resource, queue))),

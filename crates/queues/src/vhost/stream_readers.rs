@@ -1,18 +1,20 @@
 //! Readers of a stream get each message once and in order from their places on, however its pages come.
 
+mod filtered;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 use std::sync::Arc;
 
 use crosstie_amqp::method::*;
-use crosstie_amqp::{Method, Properties, TableBuf, Value};
+use crosstie_amqp::{BasicProperties, Method, Properties, TableBuf, Value};
 use crosstie_auth::Permissions;
 
 use super::Vhost;
 use crate::random::Random;
 use crate::{
-    ChannelKey, Client, Fault, Outbox, QueueId, Refused, StreamChange, StreamExtent, StreamFrom,
-    StreamPage, StreamPlace, StreamWant, Time, VhostConfig,
+    ChannelKey, Client, Fault, Outbox, QueueId, Refused, StreamChange, StreamExtent, StreamFilter,
+    StreamFrom, StreamPage, StreamPlace, StreamWant, Time, VhostConfig,
 };
 
 const NOW: Time = Time(1_000_000);
@@ -71,9 +73,43 @@ impl Outbox<()> for Sent {
 struct Expected {
     channel: ChannelKey,
     prefetch: usize,
-    /// The number that it is sent next.
+    /// The number that it is sent next, or one before that.
     next: u64,
     unacked: Vec<u64>,
+    filter: Option<Wanted>,
+}
+
+/// The value that a consumer filters by, and whether it wants messages without a value.
+#[derive(Clone, Copy)]
+struct Wanted(&'static str, bool);
+
+impl Expected {
+    /// The first number from there on that it is sent.
+    fn next_from(&self, number: u64) -> u64 {
+        let is_wanted = |number: &u64| match (self.filter, value_of(*number)) {
+            (None, _) => true,
+            (Some(Wanted(_, is_unfiltered)), None) => is_unfiltered,
+            (Some(Wanted(wanted, _)), Some(value)) => wanted == value,
+        };
+        (number..).find(is_wanted).expect("some are wanted")
+    }
+}
+
+/// The value of a message, by which it is filtered.
+fn value_of(number: u64) -> Option<&'static str> {
+    [None, Some("a"), Some("b"), Some("a")][number as usize % 4]
+}
+
+fn properties_of(number: u64) -> Vec<u8> {
+    let value = value_of(number).map(|value| Value::LongString(value.as_bytes()));
+    let headers = value.map(|value| TableBuf::new().with("x-stream-filter-value", value));
+    let named = BasicProperties {
+        headers: headers.as_ref().map(TableBuf::as_table),
+        ..BasicProperties::default()
+    };
+    let mut properties = Vec::new();
+    named.write(&mut properties);
+    properties
 }
 
 struct Rig {
@@ -167,6 +203,8 @@ impl Rig {
 
     fn publish(&mut self) {
         let body = self.published.to_be_bytes();
+        let properties = properties_of(self.published);
+        let properties = Properties::from_bytes(&properties).expect("are properties");
         self.published += 1;
         let publish = BasicPublish {
             routing_key: "s",
@@ -175,24 +213,33 @@ impl Rig {
         let (channel, sent) = (self.publisher, &mut self.sent);
         let done = self
             .vhost
-            .publish(NOW, channel, &publish, Properties::EMPTY, &body, sent);
+            .publish(NOW, channel, &publish, properties, &body, sent);
         done.expect("is accepted");
         self.take();
     }
 
-    fn page(&self, from: u64, to: u64) -> Arc<StreamPage> {
+    /// The messages that are wanted, from one offset to another.
+    fn page(&self, from: u64, to: u64, filter: Option<&StreamFilter>) -> Arc<StreamPage> {
         let place = |offset| StreamPlace {
             offset,
             segment: 0,
             position: offset,
         };
-        let bytes = (from..to).flat_map(|offset| {
-            let properties = Properties::EMPTY.bytes().iter().copied();
-            properties.chain(offset.to_be_bytes()).collect::<Vec<u8>>()
-        });
-        let mut page = StreamPage::new(bytes.collect(), place(from));
-        for (at, offset) in (from..to).enumerate() {
-            assert!(page.push(offset, (at * 10, at * 10 + 10), (0, 0, 2)));
+        let mut bytes = Vec::new();
+        let mut found = Vec::new();
+        for offset in from..to {
+            let properties = properties_of(offset);
+            let parsed = Properties::from_bytes(&properties).expect("are properties");
+            if filter.is_none_or(|filter| filter.accepts(parsed)) {
+                let start = bytes.len();
+                bytes.extend_from_slice(&properties);
+                bytes.extend_from_slice(&offset.to_be_bytes());
+                found.push((offset, (start, bytes.len()), properties.len() as u32));
+            }
+        }
+        let mut page = StreamPage::new(bytes, place(from));
+        for (offset, within, properties_bytes) in found {
+            assert!(page.push(offset, within, (0, 0, properties_bytes)));
         }
         page.after = place(to);
         Arc::new(page)
@@ -216,7 +263,7 @@ impl Rig {
             }
             position = Some(at);
         }
-        let page = (self.below(3) > 0).then(|| self.page(before, self.end));
+        let page = (self.below(3) > 0).then(|| self.page(before, self.end, None));
         let extent = StreamExtent {
             first: self.first,
             end: self.end,
@@ -247,7 +294,7 @@ impl Rig {
         // A page may begin before the wanted message, and be empty.
         let begin = from - self.below(3).min(from - self.first.min(from));
         let to = (from + self.below(12)).min(want.end);
-        let page = self.page(begin, to.max(begin));
+        let page = self.page(begin, to.max(begin), want.filter.as_deref());
         self.vhost
             .handle_stream_page(NOW, &want, page, &mut self.sent);
         self.take();
@@ -286,7 +333,14 @@ impl Rig {
             2 => (Value::LongString(b"next"), self.published),
             _ => (Value::I64(offset as i64), offset.max(self.first)),
         };
-        let arguments = TableBuf::new().with("x-stream-offset", value);
+        let mut arguments = TableBuf::new().with("x-stream-offset", value);
+        let choices = [None, Some(Wanted("a", false)), Some(Wanted("b", true))];
+        let filter = choices[self.below(3) as usize];
+        if let Some(Wanted(value, is_unfiltered)) = filter {
+            arguments = arguments
+                .with("x-stream-filter", Value::LongString(value.as_bytes()))
+                .with("x-stream-match-unfiltered", Value::Bool(is_unfiltered));
+        }
         let tag = format!("reader {number}");
         self.readers.insert(
             tag.clone(),
@@ -295,6 +349,7 @@ impl Rig {
                 prefetch: prefetch as usize,
                 next,
                 unacked: Vec::new(),
+                filter,
             },
         );
         self.handle(
@@ -315,8 +370,9 @@ impl Rig {
             let reader = self.readers.get_mut(&tag).expect("is a reader");
             for (delivery, number) in deliveries {
                 // Retention may have taken those in between.
-                let is_next = number == reader.next;
-                let is_first = number > reader.next && self.firsts.contains(&number);
+                let is_next = number == reader.next_from(reader.next);
+                let mut firsts = self.firsts.range(reader.next..=number);
+                let is_first = firsts.any(|first| number == reader.next_from(*first));
                 assert!(is_next || is_first, "{tag}: {number} after {}", reader.next);
                 assert!(number < self.end, "not before it is written");
                 reader.next = number + 1;
@@ -395,7 +451,7 @@ fn readers_get_each_message_once_and_in_order() {
         assert_eq!(rig.sent.confirmed, rig.published, "seed {seed}");
         for (tag, reader) in &rig.readers {
             assert!(
-                reader.next >= rig.end,
+                reader.next_from(reader.next) >= rig.end,
                 "seed {seed}: {tag} is at {}",
                 reader.next
             );

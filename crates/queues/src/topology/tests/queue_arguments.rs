@@ -217,6 +217,8 @@ fn arguments_of_streams() {
         "x-max-age=1h",
         "x-max-length-bytes=5 x-stream-max-segment-size-bytes=3000000000",
         "x-initial-cluster-size=3 x-queue-leader-locator=balanced",
+        "x-stream-filter-size-bytes=16",
+        "x-stream-filter-size-bytes=255",
     ] {
         let stream = format!("declare q durable x-queue-type=stream {words}");
         check(&format!("{stream}\n{stream}"));
@@ -229,6 +231,12 @@ declare q durable x-queue-type=stream x-stream-max-segment-size-bytes=long:30000
   406 PRECONDITION_FAILED - Exceeded max value for x-stream-max-segment-size-bytes
 declare q durable x-queue-type=stream x-stream-max-segment-size-bytes=0
   406 PRECONDITION_FAILED - invalid arg 'x-stream-max-segment-size-bytes' for queue 'q' in vhost '/': {value_zero,0}
+declare q durable x-queue-type=stream x-stream-filter-size-bytes=15
+  406 PRECONDITION_FAILED - invalid arg 'x-stream-filter-size-bytes' for queue 'q' in vhost '/': expected 16 to 255, got 15
+declare q durable x-queue-type=stream x-stream-filter-size-bytes=256
+  406 PRECONDITION_FAILED - invalid arg 'x-stream-filter-size-bytes' for queue 'q' in vhost '/': expected 16 to 255, got 256
+declare q durable x-queue-type=quorum x-stream-filter-size-bytes=16
+  406 PRECONDITION_FAILED - invalid arg 'x-stream-filter-size-bytes' for queue 'q' in vhost '/' of queue type rabbit_quorum_queue
 declare q durable x-queue-type=stream x-max-length=5
   406 PRECONDITION_FAILED - invalid arg 'x-max-length' for queue 'q' in vhost '/' of queue type rabbit_stream_queue
 declare q x-queue-type=stream
