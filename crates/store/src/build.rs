@@ -8,7 +8,7 @@ use crosstie_queues::{MessageContent, Position};
 
 use crate::archive;
 use crate::earlier;
-use crate::error::StoreError;
+use crate::error::{StoreError, StoreErrorKind};
 use crate::items;
 use crate::opening::{create_in, log_config};
 use crate::place::{self, Draft, Found, Lock};
@@ -29,6 +29,11 @@ pub(crate) fn replace_file(
     found: Found,
     accepts_loss: bool,
 ) -> Result<Vec<String>, StoreError> {
+    let _lock = Lock::take(path)?;
+    if place::find(path)? != found {
+        // By another process, which has no part in the names that this one claims.
+        return Err(StoreError::new(path, StoreErrorKind::InUse));
+    }
     if found == Found::Backup {
         let draft = Draft(place::make_draft(path)?);
         let _lock = Lock::take(&draft.0)?;
@@ -36,7 +41,7 @@ pub(crate) fn replace_file(
         place::replace_by_draft(&draft.0, path)?;
         return Ok(Vec::new());
     }
-    // This locks it, so that no other process makes a draft.
+    // A program of version 0.1.0 is refused by this lock.
     let earlier::Read {
         restored,
         damaged,
@@ -44,11 +49,12 @@ pub(crate) fn replace_file(
     } = earlier::read(path, accepts_loss)?;
     let draft = Draft(place::make_draft(path)?);
     write_into(&draft.0, restored)?;
-    // Now that the new store is complete, its log is copied into it.
-    file.closes_with_checkpoint(true)
+    // Now that the new store is complete, its log is copied into it. It stays locked until it has its other name.
+    file.copy_log()
         .map_err(|error| StoreError::sqlite(path, "closing it", error))?;
+    let former = place::replace_by_draft(&draft.0, path)?;
     drop(file);
-    place::replace_by_draft(&draft.0, path)?;
+    place::forget_empty_log(&former);
     Ok(damaged)
 }
 

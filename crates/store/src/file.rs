@@ -71,6 +71,12 @@ impl StoreFile {
         set_checkpoint(&self.connection, does)
     }
 
+    /// Copies its log into it, which is empty then. The file stays locked.
+    pub(crate) fn copy_log(&self) -> rusqlite::Result<()> {
+        self.connection
+            .query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |_| Ok(()))
+    }
+
     /// Creates the file, which must not exist, and opens it.
     pub(crate) fn create(path: &Path, form: &Form) -> Result<Self, StoreError> {
         let draft = beside(path, ".new");

@@ -101,21 +101,29 @@ impl Store {
             patience: PATIENCE,
         };
         let mut found = place::find(&path)?;
-        if found == Found::Nothing && place::finish_replacement(&path)? {
+        let mut claim = None;
+        if found.is_to_be_replaced() || place::is_half_replaced(&path) {
+            // Held until the store is locked: meanwhile there are files by other names.
+            claim = Some(Claim::take(&path)?);
+            found = place::find(&path)?;
+        }
+        if found == Found::Nothing && place::is_half_replaced(&path) {
+            place::finish_replacement(&path)?;
             found = Found::Segments;
         }
-        if matches!(found, Found::Earlier | Found::Backup) {
+        if found.is_to_be_replaced() {
             store.accepted = build::replace_file(&path, found, store.config.accepts_loss)?;
             found = Found::Segments;
         }
         if found != Found::Segments {
-            match Claim::take(&path) {
+            match claim.map_or_else(|| Claim::take(&path), Ok) {
                 Ok(claim) => store.form = Form::Absent(Some(claim)),
                 Err(error) => store.obstacle = Some(error),
             }
             return Ok((store, None));
         }
         let lock = Lock::take(&path)?;
+        drop(claim);
         let recovered = recover_at(&path)?;
         store.clock = Clock::begin(recovered.confirmed.time_ms);
         Ok((store, Some(Opened { recovered, lock })))

@@ -29,7 +29,14 @@ pub(crate) enum Found {
     Backup,
 }
 
-/// A locked directory. Other processes, and other stores of this one, are refused while it exists.
+impl Found {
+    /// Whether a store takes its place.
+    pub(crate) fn is_to_be_replaced(self) -> bool {
+        matches!(self, Self::Earlier | Self::Backup)
+    }
+}
+
+/// A locked directory or file. Other processes, and other stores of this one, are refused while it exists.
 #[derive(Debug)]
 pub(crate) struct Lock {
     _directory: File,
@@ -152,7 +159,7 @@ fn read_up_to(file: &mut File, out: &mut [u8]) -> io::Result<usize> {
 }
 
 impl Lock {
-    /// Locks a directory.
+    /// Locks a directory, or the file that a store replaces.
     pub(crate) fn take(directory: &Path) -> Result<Self, StoreError> {
         let fault = |error| StoreError::io(directory, "locking it", error);
         let until = Instant::now() + IN_USE_MAX;
@@ -283,14 +290,27 @@ pub(crate) fn replace_by_draft(draft: &Path, path: &Path) -> Result<PathBuf, Sto
     Ok(former)
 }
 
-/// Finishes a replacement that was cut short between its two renames.
-pub(crate) fn finish_replacement(path: &Path) -> Result<bool, StoreError> {
-    let new = beside(path, NEW);
-    if !is_draft(&new) || !new.join(manifest::NAME).exists() || !beside(path, FORMER).exists() {
-        return Ok(false);
+/// Removes the empty log of a file of version 0.1.0 that has been replaced.
+pub(crate) fn forget_empty_log(former: &Path) {
+    let log = beside(former, "-wal");
+    if fs::metadata(&log).is_ok_and(|log| log.len() == 0) {
+        // It would be read as empty, too.
+        let _ = fs::remove_file(log);
     }
-    name_draft(&new, path)?;
-    Ok(true)
+}
+
+/// Whether there is a replacement that was cut short between its two renames, or is there at present.
+pub(crate) fn is_half_replaced(path: &Path) -> bool {
+    let new = beside(path, NEW);
+    fs::symlink_metadata(path).is_err()
+        && is_draft(&new)
+        && new.join(manifest::NAME).exists()
+        && beside(path, FORMER).exists()
+}
+
+/// Finishes that.
+pub(crate) fn finish_replacement(path: &Path) -> Result<(), StoreError> {
+    name_draft(&beside(path, NEW), path)
 }
 
 /// A free name for what is replaced.

@@ -30,7 +30,8 @@ use crate::{Batch, Damaged};
 #[derive(Clone, Debug)]
 pub struct StoreConfig {
     pub path: PathBuf,
-    /// The size of all segments; a commit beyond it fails as on a full disk.
+    /// The size of all segments with records; a commit beyond it fails as on a full disk. Those that are kept as zeros come
+    /// to it.
     pub bytes_max: Option<u64>,
     /// The size of a segment, unless the file system is small or one commit is larger. Two more are kept as zeros.
     pub segment_bytes: u64,

@@ -2,8 +2,10 @@
 
 mod rig;
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::Path;
+use std::sync::Barrier;
+use std::thread;
 
 use crosstie_amqp::{Properties, TableBuf};
 use crosstie_queues::{Destination, QueueId, Record};
@@ -170,6 +172,49 @@ fn a_store_of_0_1_0_is_upgraded_and_kept() {
     assert_eq!(fs::read(&former).expect("the former one"), before);
     let kept: Vec<_> = contents(&former).expect("readable").into_iter().collect();
     assert_eq!(kept.len(), records.len());
+}
+
+/// One of several processes that start at once has the store, and no other changes anything of it.
+#[test]
+fn a_store_of_0_1_0_is_upgraded_once() {
+    let model = directory();
+    let records = earlier(&path(&model));
+    let locked = File::open(path(&model)).expect("a file");
+    rustix::fs::flock(&locked, rustix::fs::FlockOperation::LockExclusive).expect("locked");
+    let before = snapshot(model.path());
+    let refused = Store::open(config(&model)).expect_err("it is locked");
+    assert!(matches!(refused.kind, StoreErrorKind::InUse), "{refused}");
+    assert_eq!(snapshot(model.path()), before);
+    drop(locked);
+    for _ in 0..5 {
+        let directory = directory();
+        fs::copy(path(&model), path(&directory)).expect("a copy");
+        let together = Barrier::new(4);
+        let outcomes: Vec<_> = thread::scope(|scope| {
+            let open = || {
+                together.wait();
+                Store::open(config(&directory)).map(|(store, _)| store)
+            };
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(open)).collect();
+            let threads = threads.into_iter();
+            threads
+                .map(|thread| thread.join().expect("an outcome"))
+                .collect()
+        });
+        let (opened, refused): (Vec<_>, Vec<_>) = outcomes.into_iter().partition(Result::is_ok);
+        assert_eq!(opened.len(), 1);
+        for refused in refused {
+            let refused = refused.expect_err("one store is enough");
+            assert!(matches!(refused.kind, StoreErrorKind::InUse), "{refused}");
+        }
+        drop(opened);
+        assert_eq!(kept(&directory), of_slash(&records));
+        let names = fs::read_dir(directory.path()).expect("readable");
+        let names = names.map(|entry| entry.expect("readable").file_name());
+        let mut names: Vec<_> = names.collect();
+        names.sort();
+        assert_eq!(names, ["crosstie.store", "crosstie.store.former"]);
+    }
 }
 
 #[test]
