@@ -101,6 +101,8 @@ def of_text() -> list[Suite]:
 
 def of_rust() -> list[Suite]:
     """Return the suites of cargo."""
+    tests = ["cargo", "test", "--workspace", "--no-fail-fast"]
+    outside = ["cargo", "test", "-p", "crosstie-node", "--test", "outside", "--features", "outside"]
     return [
         Suite(
             "build",
@@ -112,9 +114,11 @@ def of_rust() -> list[Suite]:
         Suite(
             "rust",
             "unit, property, simulation and house-rule tests; a short run of every fuzz target",
-            [["cargo", "test", "--workspace", "--no-fail-fast"]],
+            [tests],
             [needs.compiler],
             compiles=True,
+            leaves_out="a program outside of the workspace with a node inside, which compiles",
+            whole=[tests, outside],
         ),
         Suite(
             "jetstream",

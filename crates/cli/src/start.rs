@@ -202,7 +202,7 @@ fn options(
             true => Vec::new(),
             false => moving(arguments),
         },
-        executable: std::env::current_exe().context("cannot find the path of this program")?,
+        executable: Some(std::env::current_exe().context("cannot find the path of this program")?),
         version: env!("CARGO_PKG_VERSION"),
         key: home.map(|home| home.key.clone()),
         loglevel: arguments.loglevel.name(),

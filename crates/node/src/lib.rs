@@ -13,6 +13,7 @@
 
 pub mod directory;
 mod drain;
+mod embedded;
 mod event;
 mod management;
 mod node;
@@ -29,10 +30,12 @@ mod task;
 mod triggers;
 mod workers;
 
+pub use crosstie_config as config;
 /// Checks of files as a node would use them, without a node; and the sockets that the process was passed.
 pub use crosstie_router::{
     amqp::NatsCredentials, amqp::try_import, certificates, check_peer, check_tls, handed,
 };
+pub use embedded::{EmbeddedError, EmbeddedNode, EmbeddedOptions, test_node};
 pub use node::Node;
 pub use outcome::Outcome;
 pub use reload::{ReloadSource, Reloader};

@@ -175,8 +175,14 @@ impl Node {
                  clients that connect there wait in vain"
             );
         }
-        let pid = std::process::id();
-        info!("Ready; to stop: SIGINT or SIGTERM to process {pid}");
+        match self.router_options.programs {
+            Some(_) => {
+                let pid = std::process::id();
+                info!("Ready; to stop: SIGINT or SIGTERM to process {pid}");
+            }
+            // Signals are for the program around it.
+            None => info!("Ready"),
+        }
     }
 
     /// Whether all parts of the configuration have been started, or failed.

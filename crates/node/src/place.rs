@@ -13,7 +13,7 @@ pub(crate) struct Place {
     pub(crate) private: Option<PathBuf>,
     /// The socket of the management realm if it is not among them.
     pub(crate) management: Option<PathBuf>,
-    /// The node's own program, through which children start.
+    /// The node's own program, through which children start; empty inside another program.
     pub(crate) executable: PathBuf,
     /// The log level of Crosstie's own children.
     pub(crate) loglevel: String,

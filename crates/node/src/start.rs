@@ -33,8 +33,9 @@ pub struct Options {
     pub management: Option<PathBuf>,
     /// The ids of transports that use any free port if their own is in use.
     pub moving_transports: Vec<&'static str>,
-    /// The node's own program, with the hidden commands through which children start.
-    pub executable: PathBuf,
+    /// The node's own program, with the hidden commands through which children start. Without it the node starts no
+    /// process.
+    pub executable: Option<PathBuf>,
     pub version: &'static str,
     /// The node's key, if any.
     pub key: Option<NodeKey>,
@@ -86,7 +87,7 @@ impl Node {
             directory: options.directory.clone(),
             private: options.private,
             management: options.management,
-            executable: options.executable.clone(),
+            executable: options.executable.clone().unwrap_or_default(),
             loglevel: options.loglevel.to_owned(),
             secrets: Arc::new(config.secret_variables.clone()),
         };
@@ -94,6 +95,7 @@ impl Node {
         let audit = config.audit_log.as_ref();
         let audit = audit.map(|log| open_audit(log, &options.directory));
         let audit = audit.transpose()?;
+        let is_own_program = options.executable.is_some();
         let starting = events.clone();
         let programs = Starter {
             place: place.clone(),
@@ -115,11 +117,11 @@ impl Node {
                 overview: Arc::default(),
                 audit,
                 key: options.key.as_ref().map(NodeKey::signing_key),
-                programs: Some(Arc::new(programs)),
+                programs: is_own_program.then(|| Arc::new(programs) as _),
             },
             moving_transports: options.moving_transports,
             since: SystemTime::now(),
-            children: Children::new(options.executable),
+            children: Children::new(options.executable.unwrap_or_default()),
             workers: Vec::new(),
             management: None,
             events,
