@@ -6,11 +6,14 @@ use crosstie_wamp::codec::{self, DecodeError, Limits, TranscodeError};
 use crosstie_wamp::{Dict, Payload, Serializer, Value};
 use thiserror::Error;
 
-use crate::convert::FromValue;
+use crate::convert::{FromValue, IntoValue};
 
 /// The arguments and keyword arguments of a call, a result, an event or an error.
 ///
 /// Received arguments are kept as bytes until they are read: passing them on costs only a copy.
+///
+/// A tuple becomes positional arguments, and so does a list of [`Value`]s; [`args!`](crate::args) also writes keyword
+/// arguments. With the feature `serde`, any serializable type becomes arguments.
 ///
 /// ```
 /// use crosstie_client::args;
@@ -71,14 +74,28 @@ impl Values {
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum ArgumentError {
+    /// There are fewer positional arguments.
     #[error("expected at least {} arguments, got {count}", index + 1)]
-    Missing { index: usize, count: usize },
+    Missing {
+        /// The place, from 0.
+        index: usize,
+        /// The number of positional arguments.
+        count: usize,
+    },
+    /// There is no keyword argument of that name.
     #[error("expected a keyword argument {name:?}, got none")]
-    KeywordMissing { name: String },
+    KeywordMissing {
+        /// The name.
+        name: String,
+    },
+    /// The argument is of another type, or out of its range.
     #[error("argument {argument}: expected {expected}, got {found}")]
     Kind {
+        /// The place or the quoted name.
         argument: String,
+        /// The expected type.
         expected: &'static str,
+        /// The type of the received value.
         found: &'static str,
     },
     /// Values that only one serializer has, for instance CBOR tags.
@@ -90,10 +107,15 @@ pub enum ArgumentError {
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum JsonError {
+    /// The text is not JSON.
     #[error("not JSON: {0}")]
     Syntax(#[from] DecodeError),
+    /// The text is another JSON value.
     #[error("expected a JSON {expected}")]
-    Kind { expected: &'static str },
+    Kind {
+        /// The expected kind: a list or a dictionary.
+        expected: &'static str,
+    },
 }
 
 impl Arguments {
@@ -314,6 +336,28 @@ impl From<Vec<Value>> for Arguments {
     fn from(args: Vec<Value>) -> Self {
         Self::new(args, Dict::new())
     }
+}
+
+macro_rules! tuples {
+    ($($($kind:ident)+;)+) => {$(
+        impl<$($kind: IntoValue),+> From<($($kind,)+)> for Arguments {
+            #[expect(non_snake_case, reason = "one name for a field and its type")]
+            fn from(($($kind,)+): ($($kind,)+)) -> Self {
+                Self::new(vec![$($kind.into_value()),+], Dict::new())
+            }
+        }
+    )+};
+}
+
+tuples! {
+    A;
+    A B;
+    A B C;
+    A B C D;
+    A B C D E;
+    A B C D E F;
+    A B C D E F G;
+    A B C D E F G H;
 }
 
 /// [`Arguments`] from expressions: `args![1, "two"; three = 3.0]`, with keyword arguments after

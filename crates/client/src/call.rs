@@ -118,12 +118,16 @@ pub enum CallReply {
 impl Client {
     /// Calls a procedure and waits for its result.
     ///
-    /// ```no_run
-    /// # async fn example(client: crosstie_client::Client) -> Result<(), Box<dyn std::error::Error>> {
-    /// use crosstie_client::args;
-    ///
-    /// let sum = client.call("com.example.add", args![2, 3]).await?;
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let node = crosstie_node::test_node()?;
+    /// # let url = node.url();
+    /// # let client = crosstie_client::Client::connect(url).await?;
+    /// # client.register("com.example.add", async |_| Ok(crosstie_client::args![5])).await?;
+    /// let sum = client.call("com.example.add", (2, 3)).await?;
     /// assert_eq!(sum.argument::<i64>(0)?, 5);
+    /// # client.leave().await;
     /// # Ok(())
     /// # }
     /// ```
@@ -149,8 +153,13 @@ impl Client {
 
     /// Calls a procedure with progressive results or progressive arguments.
     ///
-    /// ```no_run
-    /// # async fn example(client: crosstie_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let node = crosstie_node::test_node()?;
+    /// # let url = node.url();
+    /// # let client = crosstie_client::Client::connect(url).await?;
+    /// # client.register("com.example.report", async |_| Ok(().into())).await?;
     /// use crosstie_client::{CallOptions, CallReply};
     ///
     /// let mut options = CallOptions::default();
@@ -162,6 +171,8 @@ impl Client {
     ///         CallReply::Result(whole) => println!("done: {:?}", whole.args()?),
     ///     }
     /// }
+    /// # drop(call);
+    /// # client.leave().await;
     /// # Ok(())
     /// # }
     /// ```

@@ -10,6 +10,7 @@ use crate::config::Config;
 use crate::connection::Connection;
 use crate::drive;
 use crate::error::{ConnectError, Disconnected, Failure, PublishError, Unsendable};
+use crate::lifecycle::Lifecycle;
 use crate::shared::{Active, Listeners, Shared, State};
 use crate::waiter::{Reply, Waiter};
 use crate::welcome::Welcome;
@@ -45,10 +46,15 @@ impl Client {
     ///
     /// Call it inside a tokio runtime, which then also runs the connection.
     ///
-    /// ```no_run
-    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-    /// let client = crosstie_client::Client::connect("ws://127.0.0.1:8080/ws").await?;
-    /// let time = client.call("com.example.time", ()).await?;
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let node = crosstie_node::test_node()?;
+    /// # let url = node.url();
+    /// // Such as "ws://127.0.0.1:8080/ws".
+    /// let client = crosstie_client::Client::connect(url).await?;
+    /// let sessions = client.call("wamp.session.count", ()).await?;
+    /// assert_eq!(sessions.argument::<u32>(0)?, 1);
     /// client.leave().await;
     /// # Ok(())
     /// # }
@@ -72,6 +78,18 @@ impl Client {
     }
 
     /// Publishes without acknowledgement: the router does not report a refusal.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let node = crosstie_node::test_node()?;
+    /// # let url = node.url();
+    /// # let client = crosstie_client::Client::connect(url).await?;
+    /// client.publish("com.example.news", ("it works",)).await?;
+    /// # client.leave().await;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn publish(
         &self,
         topic: &str,
@@ -83,6 +101,26 @@ impl Client {
     }
 
     /// Publishes with options. With `acknowledge` waits for the router's answer and returns the publication's id.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let node = crosstie_node::test_node()?;
+    /// # let url = node.url();
+    /// # let client = crosstie_client::Client::connect(url).await?;
+    /// use crosstie_client::{PublishOptions, args};
+    ///
+    /// let options = PublishOptions {
+    ///     acknowledge: true,
+    ///     exclude_me: false,
+    ///     ..PublishOptions::default()
+    /// };
+    /// let id = client.publish_with("com.example.news", args!["x"], options).await?;
+    /// assert!(id.is_some());
+    /// # client.leave().await;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn publish_with(
         &self,
         topic: &str,
@@ -130,6 +168,31 @@ impl Client {
     /// The client's state, now and in future.
     pub fn state(&self) -> watch::Receiver<State> {
         self.shared().state.subscribe()
+    }
+
+    /// The events of this client's life, from now on. [`state`](Self::state) has the present state alone.
+    ///
+    /// ```no_run
+    /// # async fn example(client: crosstie_client::Client) {
+    /// use crosstie_client::LifecycleEvent;
+    ///
+    /// let mut lifecycle = client.lifecycle();
+    /// tokio::spawn(async move {
+    ///     while let Some(event) = lifecycle.next().await {
+    ///         match event {
+    ///             LifecycleEvent::Lost { cause } => eprintln!("lost: {cause}"),
+    ///             LifecycleEvent::Waiting { attempt, delay } => {
+    ///                 eprintln!("attempt {attempt} in {delay:?}");
+    ///             }
+    ///             LifecycleEvent::Rejoined { .. } => eprintln!("back"),
+    ///             _ => {}
+    ///         }
+    ///     }
+    /// });
+    /// # }
+    /// ```
+    pub fn lifecycle(&self) -> Lifecycle {
+        Lifecycle::new(self.shared().lifecycle.subscribe())
     }
 
     /// The router's WELCOME of the current session; `None` without a session.

@@ -25,6 +25,7 @@ use crate::error::ConnectError;
 #[non_exhaustive]
 #[derive(Clone)]
 pub struct Config {
+    /// The address and the transport of the router.
     pub endpoint: Endpoint,
     /// Default: `realm1`.
     pub realm: String,
@@ -34,6 +35,7 @@ pub struct Config {
     pub batched: bool,
     /// Default: [`Anonymous`].
     pub authenticator: Arc<dyn Authenticator>,
+    /// The trust in the router's certificate, and the client's own.
     pub tls: TlsOptions,
     /// Use this version of IP only: 4 or 6. Default: either.
     pub ip_version: Option<u8>,

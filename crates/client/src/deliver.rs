@@ -15,6 +15,7 @@ use crate::event::Event;
 use crate::handler::Running;
 use crate::interrupt::{Interrupt, Interrupts};
 use crate::invocation::{Delivery, Invocation, Progress, Responder, Unanswered};
+use crate::lifecycle::LifecycleEvent;
 use crate::peer::Peer;
 use crate::restore::RestoreRetries;
 use crate::session::{Answer, Effect, ListenerKey, Violation};
@@ -67,7 +68,10 @@ pub(crate) fn deliver(
                 .for_each(|key| deliver_event(listeners, *key, &event));
         }
         // A handler's queue ends with it, and it is not restored.
-        Effect::Revoked(keys) => keys.iter().for_each(|key| drop(listeners.remove(key))),
+        Effect::Revoked(keys) => {
+            let removed = keys.iter().filter_map(|key| listeners.remove(key));
+            removed.for_each(|own| shared.report(LifecycleEvent::Revoked(own.named())));
+        }
         Effect::Interrupted { running, options } => {
             running
                 .interrupt
@@ -130,11 +134,21 @@ fn settle(
             Err(Failure::Refused(ApplicationError::new(uri, arguments)))
         }
     };
-    if let (Waiter::Restoration(key), Err(_)) = (&waiter, &outcome)
+    if let Waiter::Restoration(key) = &waiter
         && let Some(listener) = listeners.get_mut(key)
     {
-        listener.asked = false;
-        retries.refused(&shared.config);
+        let own = listener.named();
+        shared.report(match &outcome {
+            Err(Failure::Refused(error)) => {
+                listener.asked = false;
+                LifecycleEvent::RestoreRefused {
+                    listener: own,
+                    error: error.clone(),
+                    retry_in: retries.refused(&shared.config),
+                }
+            }
+            _ => LifecycleEvent::Restored(own),
+        });
     }
     waiter.settle(outcome);
 }

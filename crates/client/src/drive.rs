@@ -15,6 +15,7 @@ use crate::config::{Backoff, Config, chance};
 use crate::connection::Connection;
 use crate::error::{ConnectError, Disconnected, Failure};
 use crate::join::{Joined, join};
+use crate::lifecycle::LifecycleEvent;
 use crate::restore::restore;
 use crate::shared::{Active, Shared, State};
 
@@ -77,6 +78,9 @@ fn end_session(shared: &Shared, cause: &Disconnected) {
             waiter.settle(Err(Failure::Disconnected(cause.clone())));
         }
     }
+    shared.report(LifecycleEvent::Lost {
+        cause: cause.clone(),
+    });
 }
 
 /// Ends the client for all its handles: no session follows.
@@ -88,7 +92,8 @@ fn end(shared: &Shared, cause: Disconnected) {
     };
     // Their queues end with them, outside the lock.
     drop(listeners);
-    shared.state.send_replace(State::Ended(cause));
+    shared.state.send_replace(State::Ended(cause.clone()));
+    shared.report(LifecycleEvent::Ended { cause });
 }
 
 /// Joins again and restores all listeners, or returns the reason for the failure.
@@ -104,7 +109,7 @@ async fn rejoin(
             return Err(match last {
                 Some(last) => Disconnected::GivenUp {
                     attempts: attempt,
-                    last: Arc::new(last),
+                    last,
                 },
                 None => cause,
             });
@@ -114,6 +119,7 @@ async fn rejoin(
             attempt,
             cause: cause.clone(),
         });
+        shared.report(LifecycleEvent::Waiting { attempt, delay });
         let joined = tokio::select! {
             joined = async {
                 sleep(delay).await;
@@ -134,12 +140,26 @@ async fn rejoin(
                 });
                 restore(&mut inner);
                 drop(inner);
-                shared.state.send_replace(State::Joined(Arc::new(welcome)));
+                let welcome = Arc::new(welcome);
+                shared
+                    .state
+                    .send_replace(State::Joined(Arc::clone(&welcome)));
+                shared.report(LifecycleEvent::Rejoined {
+                    attempts: attempt,
+                    welcome,
+                });
                 // A `leave` in between has had no listener.
                 shared.wake.notify_one();
                 return Ok(Connection::new(wire.stream, wire.incoming));
             }
-            Err(error) => last = Some(error),
+            Err(error) => {
+                let error = Arc::new(error);
+                shared.report(LifecycleEvent::AttemptFailed {
+                    attempt,
+                    error: Arc::clone(&error),
+                });
+                last = Some(error);
+            }
         }
     }
 }

@@ -20,26 +20,34 @@ use thiserror::Error;
 /// The default ports are HTTP's for WebSocket (80, 443), and for RawSocket the node's 8080, or 443 with TLS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
+    /// The address of the socket.
     pub address: Address,
+    /// The protocol on it.
     pub transport: Transport,
 }
 
 /// The address of a socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
+    /// A TCP socket.
     Tcp {
         /// A name or an address, without brackets.
         host: String,
+        /// The port.
         port: u16,
+        /// Whether the connection is encrypted.
         tls: bool,
     },
+    /// The path of a Unix socket.
     Unix(PathBuf),
 }
 
 /// The protocol on the socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Transport {
+    /// WAMP in frames of its own.
     RawSocket,
+    /// WAMP in WebSocket messages.
     WebSocket {
         /// The target of the HTTP request: the path, with the query if there is one.
         target: String,
@@ -50,7 +58,9 @@ pub enum Transport {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("URL {url:?}: {reason}")]
 pub struct UrlError {
+    /// The rejected text.
     pub url: String,
+    /// The reason, for people.
     pub reason: &'static str,
 }
 

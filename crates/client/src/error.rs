@@ -18,7 +18,9 @@ use crate::endpoint::UrlError;
 #[derive(Clone, Debug, Error)]
 #[error("{uri}{}", Shown(arguments))]
 pub struct ApplicationError {
+    /// The error's URI.
     pub uri: String,
+    /// The error's arguments.
     pub arguments: Arguments,
 }
 
@@ -51,8 +53,15 @@ impl std::fmt::Display for Shown<'_> {
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Unsendable {
+    /// The message is larger than the router accepts.
     #[error("message of {length} bytes, but the router accepts at most {length_max}")]
-    TooLong { length: usize, length_max: usize },
+    TooLong {
+        /// Its size, in bytes.
+        length: usize,
+        /// The router's maximum, in bytes.
+        length_max: usize,
+    },
+    /// The arguments have no form in the session's serializer, for instance not a number in JSON.
     #[error("arguments that the session's serializer cannot hold: {0}")]
     Arguments(#[from] TranscodeError),
 }
@@ -61,59 +70,99 @@ pub enum Unsendable {
 #[non_exhaustive]
 #[derive(Debug, Error)]
 pub enum ConnectError {
+    /// The URL is not a router's.
     #[error(transparent)]
     Url(#[from] UrlError),
     /// Nothing listens at the address, or it cannot be reached.
     #[error("cannot reach {endpoint}: {source}")]
-    Dial { endpoint: String, source: io::Error },
+    Dial {
+        /// The address.
+        endpoint: String,
+        /// The error of the system.
+        source: io::Error,
+    },
     /// The router's certificate is not trusted, or a CA file is malformed.
     #[error("no TLS with {endpoint}: {source}")]
-    Tls { endpoint: String, source: io::Error },
+    Tls {
+        /// The address.
+        endpoint: String,
+        /// The reason for the rejection.
+        source: io::Error,
+    },
     /// The server does not support that transport, or not with this serializer.
     #[error("no handshake with {endpoint}: {reason}")]
-    Handshake { endpoint: String, reason: String },
+    Handshake {
+        /// The address.
+        endpoint: String,
+        /// The reason, for people.
+        reason: String,
+    },
     /// The router refused the session.
     #[error("router refused realm {realm:?}: {error}")]
     Aborted {
+        /// The realm.
         realm: String,
+        /// The reason, an error URI that the router sent.
         error: ApplicationError,
     },
+    /// The router's challenge cannot be answered, or its proof is wrong.
     #[error(transparent)]
     Authenticate(#[from] AuthenticateError),
     /// The connection ended before the session began.
     #[error("{endpoint}: {cause}")]
     Lost {
+        /// The address.
         endpoint: String,
+        /// The reason of the end.
         cause: Disconnected,
     },
+    /// There was no session within [`Config::connect_timeout`](crate::Config::connect_timeout).
     #[error("no session with {endpoint} within {after:?}")]
-    TimedOut { endpoint: String, after: Duration },
+    TimedOut {
+        /// The address.
+        endpoint: String,
+        /// The time limit.
+        after: Duration,
+    },
 }
 
 /// The reason why there is no session any more.
 #[non_exhaustive]
 #[derive(Clone, Debug, Error)]
 pub enum Disconnected {
+    /// This client has left, or all its handles were dropped.
     #[error("this client has left")]
     Left,
+    /// The router sent GOODBYE with this reason.
     #[error("the router ended the session: {0}")]
     Goodbye(ApplicationError),
+    /// The router sent ABORT with this reason.
     #[error("the router aborted the session: {0}")]
     Aborted(ApplicationError),
+    /// The router closed the connection without a message of WAMP.
     #[error("the router closed the connection{}", .reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default())]
-    Closed { reason: Option<String> },
+    Closed {
+        /// The reason in a WebSocket's close frame.
+        reason: Option<String>,
+    },
+    /// Reading or writing failed.
     #[error("the connection broke: {0}")]
     Broken(Arc<io::Error>),
+    /// The router sent what WAMP forbids.
     #[error("the router broke the protocol: {0}")]
     Protocol(String),
+    /// The router did not answer a ping for a whole [`Config::ping_interval`](crate::Config::ping_interval).
     #[error("the router was silent for {0:?} after a ping")]
     Silent(Duration),
+    /// The router does not read what it is sent, and messages that cannot wait fill the queue.
     #[error("the router reads too slowly: {0} bytes are queued")]
     Stalled(usize),
     /// The last attempt that the configuration allows has failed.
     #[error("reconnecting failed {attempts} times: {last}")]
     GivenUp {
+        /// The number of attempts.
         attempts: u32,
+        /// The failure of the last one.
         last: Arc<ConnectError>,
     },
 }
@@ -128,6 +177,7 @@ pub enum CallError {
     /// The call was cancelled: `wamp.error.canceled`.
     #[error("call cancelled: {0}")]
     Canceled(ApplicationError),
+    /// The call's time limit is over.
     #[error("no result in time")]
     TimedOut,
     /// More arguments were sent to a call that was answered already.
@@ -135,9 +185,14 @@ pub enum CallError {
     Answered,
     /// Progressive results arrived faster than they were taken; the call was cancelled.
     #[error("more than {results_max} progressive results were waiting")]
-    Overflow { results_max: usize },
+    Overflow {
+        /// The bound, [`CallOptions::results_max`](crate::CallOptions::results_max).
+        results_max: usize,
+    },
+    /// The call cannot be sent.
     #[error(transparent)]
     Unsendable(#[from] Unsendable),
+    /// The session ended before the result; the callee may have been called.
     #[error("{0}")]
     Disconnected(Disconnected),
 }
@@ -146,10 +201,13 @@ pub enum CallError {
 #[non_exhaustive]
 #[derive(Clone, Debug, Error)]
 pub enum RegisterError {
+    /// The router refused the request, with this reason.
     #[error("router refused: {0}")]
     Refused(ApplicationError),
+    /// The request cannot be sent.
     #[error(transparent)]
     Unsendable(#[from] Unsendable),
+    /// There is no session, or it ended before the answer.
     #[error("{0}")]
     Disconnected(Disconnected),
 }
@@ -158,10 +216,13 @@ pub enum RegisterError {
 #[non_exhaustive]
 #[derive(Clone, Debug, Error)]
 pub enum SubscribeError {
+    /// The router refused the request, with this reason.
     #[error("router refused: {0}")]
     Refused(ApplicationError),
+    /// The request cannot be sent.
     #[error(transparent)]
     Unsendable(#[from] Unsendable),
+    /// There is no session, or it ended before the answer.
     #[error("{0}")]
     Disconnected(Disconnected),
 }
@@ -170,10 +231,13 @@ pub enum SubscribeError {
 #[non_exhaustive]
 #[derive(Clone, Debug, Error)]
 pub enum PublishError {
+    /// The router refused the publication, with this reason.
     #[error("router refused: {0}")]
     Refused(ApplicationError),
+    /// The publication cannot be sent.
     #[error(transparent)]
     Unsendable(#[from] Unsendable),
+    /// There is no session; with `acknowledge`, also: it ended before the answer.
     #[error("{0}")]
     Disconnected(Disconnected),
 }
@@ -188,8 +252,10 @@ pub enum ProgressError {
     /// The invocation was answered, or its session has ended.
     #[error("the invocation is over")]
     Over,
+    /// The result cannot be sent.
     #[error(transparent)]
     Unsendable(#[from] Unsendable),
+    /// The session of the invocation is over.
     #[error("{0}")]
     Disconnected(Disconnected),
 }

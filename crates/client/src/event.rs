@@ -9,6 +9,7 @@ use crate::peer::Peer;
 #[non_exhaustive]
 #[derive(Clone, Debug)]
 pub struct Event {
+    /// The id of the publication.
     pub publication: PublicationId,
     /// Differs from the subscribed topic if that is a pattern.
     pub topic: String,
@@ -18,5 +19,6 @@ pub struct Event {
     pub retained: bool,
     /// The trust level that the router assigns to the event; 0 is the lowest.
     pub trustlevel: Option<u64>,
+    /// The event's arguments.
     pub arguments: Arguments,
 }

@@ -15,6 +15,7 @@ pub struct Interrupts {
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interrupt {
+    /// The mode that the caller requested.
     pub mode: Option<CancelMode>,
     /// The error URI to answer with, for instance `wamp.error.canceled`.
     pub reason: String,

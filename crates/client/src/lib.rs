@@ -1,10 +1,14 @@
 //! A WAMP client for tokio: connect by URL; call, register, publish and subscribe.
 //!
-//! ```no_run
+//! ```
 //! use crosstie_client::{Client, args};
 //!
-//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! let client = Client::connect("ws://127.0.0.1:8080/ws").await?;
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let node = crosstie_node::test_node()?;
+//! # let url = node.url();
+//! // Such as "ws://127.0.0.1:8080/ws".
+//! let client = Client::connect(url).await?;
 //!
 //! client
 //!     .register("com.example.greet", |invocation| async move {
@@ -15,15 +19,29 @@
 //! println!("{}", greeting.argument::<String>(0)?);
 //!
 //! let mut news = client.subscribe("com.example.news").await?;
+//! # let publisher = Client::connect(url).await?;
+//! # publisher.publish("com.example.news", ("it works",)).await?;
 //! while let Some(event) = news.next().await {
 //!     println!("{:?}", event.arguments.args()?);
+//!     # break;
 //! }
+//! # drop(news);
+//! # publisher.leave().await;
+//! # client.leave().await;
 //! # Ok(())
 //! # }
 //! ```
 //!
 //! A [`Config`] has more options than a URL: realm, serializers, TLS, bounds, reconnection. Every queue has a bound and
 //! a documented policy at the bound; every error names the party that erred.
+//!
+//! | for | see |
+//! |---|---|
+//! | identities | [`Config::authenticator`]: [`Ticket`], [`WampCra`], [`Scram`], [`Cryptosign`] |
+//! | TLS | [`Config::tls`]: authorities, the client's certificate |
+//! | reconnection | [`Config::reconnect`], [`Client::lifecycle`] |
+//! | types of the application | the feature `serde` and its module `serde` |
+//! | tests | `crosstie_node::test_node`, a router in the test's process |
 //!
 //! Inside, the session is a state machine without IO; one task for each client moves its bytes:
 //!
@@ -34,6 +52,13 @@
 //! ```
 //!
 //! The module [`pipe`] gives access to the router's messages themselves.
+
+#![deny(missing_docs)]
+
+/// The README's examples compile.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 mod arguments;
 mod authenticator;
@@ -55,12 +80,14 @@ mod interrupt;
 mod invocation;
 mod join;
 mod keepalive;
+mod lifecycle;
 mod outgoing;
 mod peer;
 pub mod pipe;
 mod registration;
 mod restore;
-
+#[cfg(feature = "serde")]
+pub mod serde;
 mod session;
 mod shared;
 mod subscription;
@@ -87,6 +114,7 @@ pub use error::{
 pub use event::Event;
 pub use interrupt::{Interrupt, Interrupts};
 pub use invocation::{Invocation, Progress};
+pub use lifecycle::{Lifecycle, LifecycleEvent, Listener};
 pub use peer::Peer;
 pub use registration::{OnInterrupt, RegisterOptions, Registration};
 pub use shared::State;

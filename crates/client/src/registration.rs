@@ -18,6 +18,7 @@ use crate::waiter::Reply;
 #[non_exhaustive]
 #[derive(Clone, Debug)]
 pub struct RegisterOptions {
+    /// How invoked URIs match the registered one.
     pub match_policy: MatchPolicy,
     /// The choice of the callee, if several may register.
     pub invoke: InvocationPolicy,
@@ -37,6 +38,7 @@ pub struct RegisterOptions {
     /// Maximum number of chunks of one progressive call that wait for its handler; a further one is answered with
     /// `wamp.error.unavailable`. Default: 64.
     pub chunks_max: usize,
+    /// The treatment of handlers of cancelled calls.
     pub on_interrupt: OnInterrupt,
 }
 
@@ -123,8 +125,12 @@ impl Client {
     ///
     /// The caller gets an ERROR if the handler fails or panics. After a reconnection the procedure is registered again.
     ///
-    /// ```no_run
-    /// # async fn example(client: crosstie_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let node = crosstie_node::test_node()?;
+    /// # let url = node.url();
+    /// # let client = crosstie_client::Client::connect(url).await?;
     /// use crosstie_client::{ApplicationError, args};
     ///
     /// client
@@ -137,6 +143,8 @@ impl Client {
     ///         Ok(args![a + b])
     ///     })
     ///     .await?;
+    /// # client.call("com.example.add", (2, 3)).await?;
+    /// # client.leave().await;
     /// # Ok(())
     /// # }
     /// ```

@@ -1,5 +1,7 @@
 //! Registrations and subscriptions in a new session.
 
+use std::time::Duration;
+
 use tokio::time::Instant;
 
 use crate::config::{Config, chance};
@@ -39,9 +41,10 @@ pub(crate) struct RestoreRetries {
 }
 
 impl RestoreRetries {
-    pub(crate) fn refused(&mut self, config: &Config) {
-        if self.due.is_some() {
-            return;
+    /// A request was refused; returns the time until the next one, if one follows.
+    pub(crate) fn refused(&mut self, config: &Config) -> Option<Duration> {
+        if let Some(due) = self.due {
+            return Some(due.saturating_duration_since(Instant::now()));
         }
         let delay = config
             .reconnect
@@ -49,5 +52,6 @@ impl RestoreRetries {
             .and_then(|backoff| backoff.delay(self.attempt, chance()));
         self.attempt += 1;
         self.due = delay.map(|delay| Instant::now() + delay);
+        delay
     }
 }

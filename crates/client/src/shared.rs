@@ -11,13 +11,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crosstie_wamp::{RegisterOptions, SubscribeOptions};
 use parking_lot::Mutex;
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{Notify, broadcast, mpsc, watch};
 
 use crate::config::Config;
 use crate::error::{Disconnected, Failure, Unsendable};
 use crate::event::Event;
 use crate::handler::Running;
 use crate::invocation::Delivery;
+use crate::lifecycle::{self, EVENTS_MAX, LifecycleEvent};
 use crate::outgoing::Outgoing;
 use crate::session::{ListenerKey, Session};
 use crate::waiter::Waiter;
@@ -32,7 +33,12 @@ pub enum State {
     /// In a session.
     Joined(Arc<Welcome>),
     /// Between two sessions; attempts count from 1.
-    Reconnecting { attempt: u32, cause: Disconnected },
+    Reconnecting {
+        /// The number of the attempt, from 1.
+        attempt: u32,
+        /// The reason of the last session's end.
+        cause: Disconnected,
+    },
     /// No further session follows.
     Ended(Disconnected),
 }
@@ -63,6 +69,18 @@ pub(crate) enum ListenerKind {
     },
 }
 
+impl Listener {
+    /// The listener in events of the client's life.
+    pub(crate) fn named(&self) -> lifecycle::Listener {
+        match &self.kind {
+            ListenerKind::Registration { procedure, .. } => {
+                lifecycle::Listener::Procedure((**procedure).to_owned())
+            }
+            ListenerKind::Subscription { topic, .. } => lifecycle::Listener::Topic(topic.clone()),
+        }
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) config: Config,
@@ -74,6 +92,7 @@ pub(crate) struct Shared {
     /// The application wants to leave.
     pub(crate) leaving: AtomicBool,
     pub(crate) state: watch::Sender<State>,
+    pub(crate) lifecycle: broadcast::Sender<LifecycleEvent>,
     last_key: AtomicU64,
 }
 
@@ -106,6 +125,7 @@ impl Shared {
             room: Notify::new(),
             leaving: AtomicBool::new(false),
             state: watch::Sender::new(State::Joined(Arc::new(welcome))),
+            lifecycle: broadcast::Sender::new(EVENTS_MAX),
             last_key: AtomicU64::new(0),
         }
     }
@@ -152,6 +172,11 @@ impl Shared {
             drop(inner);
             self.wake.notify_one();
         }
+    }
+
+    /// Reports an event to everyone who listens for such; nobody has to.
+    pub(crate) fn report(&self, event: LifecycleEvent) {
+        let _ = self.lifecycle.send(event);
     }
 
     /// A key that no listener has had.

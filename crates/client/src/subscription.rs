@@ -20,6 +20,7 @@ use crate::waiter::Reply;
 #[non_exhaustive]
 #[derive(Clone, Debug)]
 pub struct SubscribeOptions {
+    /// How published topics match the subscribed one.
     pub match_policy: MatchPolicy,
     /// Whether to request the retained event, on routers with this option. Also applies after a reconnection. Default:
     /// no.
@@ -53,12 +54,22 @@ pub struct Subscription {
 impl Client {
     /// Subscribes to a topic.
     ///
-    /// ```no_run
-    /// # async fn example(client: crosstie_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let node = crosstie_node::test_node()?;
+    /// # let url = node.url();
+    /// # let client = crosstie_client::Client::connect(url).await?;
     /// let mut temperatures = client.subscribe("com.example.temperature").await?;
+    /// # let publisher = crosstie_client::Client::connect(url).await?;
+    /// # publisher.publish("com.example.temperature", (21.5,)).await?;
     /// while let Some(event) = temperatures.next().await {
     ///     println!("{} °C", event.arguments.argument::<f64>(0)?);
+    ///     # break;
     /// }
+    /// # drop(temperatures);
+    /// # publisher.leave().await;
+    /// # client.leave().await;
     /// # Ok(())
     /// # }
     /// ```

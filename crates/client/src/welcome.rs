@@ -8,11 +8,17 @@ use crate::config::Config;
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq)]
 pub struct Welcome {
+    /// The session's id.
     pub session: SessionId,
+    /// The realm.
     pub realm: String,
+    /// The name that the router assigned.
     pub authid: Option<String>,
+    /// The role that the router assigned.
     pub authrole: Option<String>,
+    /// The method of authentication.
     pub authmethod: Option<String>,
+    /// The source of the identity in the router.
     pub authprovider: Option<String>,
     /// The router's name for itself.
     pub agent: Option<String>,

@@ -21,6 +21,7 @@ pub enum MatchPolicy {
 }
 
 impl MatchPolicy {
+    /// All policies.
     pub const ALL: [Self; 3] = [Self::Exact, Self::Prefix, Self::Wildcard];
 
     /// The word on the wire.
@@ -54,6 +55,7 @@ pub enum InvocationPolicy {
 }
 
 impl InvocationPolicy {
+    /// All policies.
     pub const ALL: [Self; 7] = [
         Self::Single,
         Self::First,
@@ -105,20 +107,28 @@ pub struct Disclosed<'a> {
 /// means that the list was not given; an empty whitelist admits none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Receivers {
+    /// Sessions that do not receive the event.
     pub exclude: Option<Vec<SessionId>>,
+    /// Users whose sessions do not receive it.
     pub exclude_authid: Option<Vec<String>>,
+    /// Roles whose sessions do not receive it.
     pub exclude_authrole: Option<Vec<String>>,
+    /// The only sessions that receive it.
     pub eligible: Option<Vec<SessionId>>,
+    /// The only users whose sessions receive it.
     pub eligible_authid: Option<Vec<String>>,
+    /// The only roles whose sessions receive it.
     pub eligible_authrole: Option<Vec<String>>,
 }
 
 /// `PUBLISH.Options`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PublishOptions {
+    /// Whether the router answers with PUBLISHED or ERROR.
     pub acknowledge: bool,
     /// Whether the publisher itself is left out; the default is yes.
     pub exclude_me: bool,
+    /// Whether subscribers may learn the publisher's identity; the router decides.
     pub disclose_me: Option<bool>,
     /// The event is retained for later subscribers of its topic.
     pub retain: bool,
@@ -126,7 +136,9 @@ pub struct PublishOptions {
     pub retain_ms: Option<u64>,
     /// Present only when one of the six lists was given.
     pub receivers: Option<Box<Receivers>>,
+    /// Further attributes that the router forwards: payload passthru mode's, and custom ones that begin with an underscore.
     pub passthru: Option<Box<Dict>>,
+    /// The shard of a sharded subscription.
     pub sharding: Seldom<Sharding>,
 }
 

@@ -29,7 +29,9 @@ pub trait Authenticator: Send + Sync {
 /// The router's challenge.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Challenge {
+    /// The method, `CHALLENGE.AuthMethod`.
     pub method: String,
+    /// `CHALLENGE.Extra`.
     pub extra: Dict,
     /// The `authextra` of this session's HELLO.
     pub hello_extra: Dict,
@@ -38,7 +40,9 @@ pub struct Challenge {
 /// The answer to a challenge.
 #[derive(Clone, Default, PartialEq)]
 pub struct Signature {
+    /// `AUTHENTICATE.Signature`.
     pub signature: String,
+    /// `AUTHENTICATE.Extra`.
     pub extra: Dict,
     /// The required content of `WELCOME.Details.authextra`: the router's proof that it knows this client, if the method
     /// has one.
@@ -56,7 +60,9 @@ impl fmt::Debug for Signature {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("challenge {method:?}: {reason}")]
 pub struct AuthenticateError {
+    /// The challenge's method.
     pub method: String,
+    /// The reason, for people.
     pub reason: String,
 }
 

@@ -14,6 +14,7 @@ use super::{AuthenticateError, Authenticator, Challenge, Signature};
 pub struct Cryptosign {
     /// `None`: the router finds it by the key.
     pub authid: Option<String>,
+    /// The key pair.
     pub key: Arc<SigningKey>,
 }
 

@@ -14,7 +14,9 @@ use super::{AuthenticateError, Authenticator, Challenge, Signature};
 /// password or its derived keys, which exposes a router without them.
 #[derive(Clone)]
 pub struct Scram {
+    /// The user's name.
     pub authid: String,
+    /// The user's password.
     pub password: String,
 }
 

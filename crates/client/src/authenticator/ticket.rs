@@ -8,7 +8,9 @@ use super::{AuthenticateError, Authenticator, Challenge, Signature};
 /// advanced profile, "Ticket-based Authentication".
 #[derive(Clone)]
 pub struct Ticket {
+    /// The user's name.
     pub authid: String,
+    /// The ticket, as the router has it.
     pub ticket: String,
 }
 

@@ -12,7 +12,9 @@ use super::{AuthenticateError, Authenticator, Challenge, Signature};
 /// advanced profile, "Challenge Response Authentication".
 #[derive(Clone)]
 pub struct WampCra {
+    /// The user's name.
     pub authid: String,
+    /// The user's secret.
     pub secret: String,
 }
 

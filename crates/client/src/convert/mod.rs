@@ -7,6 +7,7 @@ use crosstie_wamp::{Dict, Value};
 
 /// Types of arguments to send.
 pub trait IntoValue {
+    /// The value to send.
     fn into_value(self) -> Value;
 }
 

@@ -163,3 +163,72 @@ async fn the_first_connection_is_tried_again_if_wanted() {
     let _peer = soon(router.accept_joined()).await;
     soon(connecting).await.unwrap().unwrap();
 }
+
+/// The names and fields of a client's events, in words.
+async fn next_event(lifecycle: &mut crosstie_client::Lifecycle) -> String {
+    use crosstie_client::LifecycleEvent::*;
+    match soon(lifecycle.next()).await {
+        Some(Lost { cause }) => format!("lost: {cause}"),
+        Some(Waiting { attempt, .. }) => format!("waiting {attempt}"),
+        Some(AttemptFailed { attempt, .. }) => format!("failed {attempt}"),
+        Some(Rejoined { attempts, welcome }) => format!("rejoined {attempts} {}", welcome.session),
+        Some(Restored(listener)) => format!("restored {listener:?}"),
+        Some(RestoreRefused {
+            listener,
+            error,
+            retry_in,
+        }) => format!(
+            "refused {listener:?}: {error}, again: {}",
+            retry_in.is_some()
+        ),
+        Some(Revoked(listener)) => format!("revoked {listener:?}"),
+        Some(Ended { cause }) => format!("ended: {cause}"),
+        other => format!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn each_step_is_reported() {
+    let router = Router::new();
+    let (client, mut peer) = router.joined_with(config(&router, Some(2))).await;
+    let _subscription = registered_and_subscribed(&client, &mut peer).await;
+    let mut lifecycle = client.lifecycle();
+    peer.send(r#"[6,{},"wamp.close.system_shutdown"]"#).await;
+    soon(peer.expect(r#"[6,{},"wamp.close.goodbye_and_out"]"#)).await;
+    drop(peer);
+    let mut check = async |expected: &str| assert_eq!(next_event(&mut lifecycle).await, expected);
+    check("lost: the router ended the session: wamp.close.system_shutdown").await;
+    check("waiting 1").await;
+    drop(soon(router.accept_raw()).await);
+    check("failed 1").await;
+    check("waiting 2").await;
+    let mut peer = soon(router.accept_joined()).await;
+    check("rejoined 2 7").await;
+    soon(peer.expect(r#"[64,1,{},"a"]"#)).await;
+    soon(peer.expect(r#"[32,2,{},"b"]"#)).await;
+    peer.send(r#"[8,64,1,{},"wamp.error.procedure_already_exists"]"#)
+        .await;
+    check(r#"refused Procedure("a"): wamp.error.procedure_already_exists, again: true"#).await;
+    peer.send("[33,2,61]").await;
+    check(r#"restored Topic("b")"#).await;
+    soon(peer.expect(r#"[64,3,{},"a"]"#)).await;
+    peer.send("[65,3,51]").await;
+    check(r#"restored Procedure("a")"#).await;
+    peer.send(r#"[67,0,{"registration":51,"reason":"wamp.close.normal"}]"#)
+        .await;
+    check(r#"revoked Procedure("a")"#).await;
+    drop(router);
+    drop(peer);
+    check("lost: the router closed the connection").await;
+    check("waiting 1").await;
+    check("failed 1").await;
+    check("waiting 2").await;
+    check("failed 2").await;
+    let ended = next_event(&mut lifecycle).await;
+    assert!(
+        ended.starts_with("ended: reconnecting failed 2 times: "),
+        "{ended}"
+    );
+    assert!(soon(lifecycle.next()).await.is_none());
+    assert_eq!(lifecycle.missed(), 0);
+}
