@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes a release in `dist/`: static programs, packages, an image, a bill of materials, checksums.
+"""Makes a release in `dist/`: static programs, packages, an image, crates, bills of materials.
 
     packaging/release.py [--profile NAME] [--dist DIRECTORY]
 
@@ -22,6 +22,7 @@ from pathlib import Path
 
 import chart
 import contents
+import crate_files
 import image
 from archives import Entry, gzipped, tar
 from contents import ROOT, Printed
@@ -162,6 +163,7 @@ def release(programs: dict[str, Path], said: Printed, revision: str, time: int) 
     )
     for each in PROGRAMS:
         files[f"{each}-{number}.cdx.json"] = bill(each, metadata, ROOT / "Cargo.lock", time)
+    files.update(crate_files.packed())
     sums = [f"{hashlib.sha256(files[each]).hexdigest()}  {each}\n" for each in sorted(files)]
     files["SHA256SUMS"] = "".join(sums).encode()
     return files
