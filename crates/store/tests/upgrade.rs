@@ -218,6 +218,38 @@ fn a_store_of_0_1_0_is_upgraded_once() {
 }
 
 #[test]
+fn the_way_back_to_0_1_0_is_the_former_file() {
+    let directory = directory();
+    let records = earlier(&path(&directory));
+    let before = fs::read(path(&directory)).expect("a file");
+    let (mut store, _) = Store::open(config(&directory)).expect("an upgrade");
+    commit(&mut store, vec![enqueued(7, 8)]).expect("room");
+    drop(store);
+    // As the page about upgrades has it.
+    let aside = directory.path().join("crosstie.store.0.2.0");
+    fs::rename(path(&directory), &aside).expect("renamed");
+    let former = directory.path().join("crosstie.store.former");
+    fs::rename(&former, path(&directory)).expect("renamed");
+    assert_eq!(fs::read(path(&directory)).expect("a file"), before);
+    let connection = Connection::open(path(&directory)).expect("a file that 0.1.0 opens");
+    let one = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, String>(0));
+    assert_eq!(one("PRAGMA integrity_check").expect("whole"), "ok");
+    let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
+    assert_eq!(
+        number("PRAGMA application_id").expect("its mark"),
+        0x5854_4945
+    );
+    assert_eq!(number("PRAGMA user_version").expect("its version"), 1);
+    assert_eq!(number("SELECT count(*) FROM message").expect("rows"), 3002);
+    drop(connection);
+    // The messages since are in the other store alone, and the next upgrade finds its way again.
+    let since: Vec<_> = contents(&aside).expect("readable").into_iter().collect();
+    assert_eq!(since.len(), records.len() + 1);
+    assert_eq!(kept(&directory), of_slash(&records));
+    assert!(former.is_file());
+}
+
+#[test]
 fn an_upgrade_that_was_cut_short_is_finished() {
     let directory = directory();
     let records = earlier(&path(&directory));
