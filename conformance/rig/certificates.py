@@ -51,6 +51,29 @@ def write_self_signed(directory: Path, names: list[str], days: int = 30) -> Path
     return directory / "server.pem"
 
 
+def write_revocations(
+    file: Path, authority: trustme.CA, revoked: list[trustme.LeafCert], hours: float = 24
+) -> None:
+    """Write an authority's list of revoked certificates, whose next update is due in `hours`."""
+    issuer = x509.load_pem_x509_certificate(authority.cert_pem.bytes())
+    key = serialization.load_pem_private_key(authority.private_key_pem.bytes(), password=None)
+    assert isinstance(key, ec.EllipticCurvePrivateKey)
+    now = datetime.datetime.now(datetime.UTC)
+    made = (
+        x509.CertificateRevocationListBuilder()
+        .issuer_name(issuer.subject)
+        .last_update(now - datetime.timedelta(days=2))
+        .next_update(now + datetime.timedelta(hours=hours))
+        .add_extension(x509.CRLNumber(1), critical=False)
+    )
+    for each in revoked:
+        serial = x509.load_pem_x509_certificate(each.cert_chain_pems[0].bytes()).serial_number
+        entry = x509.RevokedCertificateBuilder().serial_number(serial).revocation_date(now)
+        made = made.add_revoked_certificate(entry.build())
+    signed = made.sign(key, hashes.SHA256())
+    file.write_bytes(signed.public_bytes(serialization.Encoding.PEM))
+
+
 def write_version_1(directory: Path) -> None:
     """Write `server.key` and a `server.pem` of X.509 version 1, which no library makes any more."""
     certificate = x509.load_pem_x509_certificate(write_self_signed(directory, []).read_bytes())

@@ -285,6 +285,15 @@ fn x509_certificate() {
 }
 
 #[test]
+fn x509_revocations() {
+    check(
+        "x509_revocations",
+        &x509::revocations_seeds(),
+        x509::revocations,
+    );
+}
+
+#[test]
 fn store_record() {
     check("store_record", &store::seeds(0), store::record);
 }

@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use crosstie_auth::x509::{Alternative, Fields, read};
+use crosstie_auth::x509::{Alternative, Fields, read, revocations};
 
 const CN: &[u8] = &[0x55, 4, 3];
 const ALTERNATIVES: &[u8] = &[0x55, 0x1d, 17];
@@ -302,4 +302,50 @@ fn what_is_not_der_of_a_certificate_is_refused() {
         serial: vec![4, 1, 1],
         ..usual()
     });
+}
+
+#[test]
+fn the_next_update_of_a_revocation_list_is_read() {
+    let utc = |text: &str| value(0x17, &[text.as_bytes()]);
+    let algorithm = sequence(&[&value(6, &[&[0x2a, 3]])]);
+    let issuer = name(&[attribute(CN, 0x0c, b"authority")]);
+    let list = |parts: &[&[u8]]| {
+        let fields = sequence(parts);
+        sequence(&[&fields, &algorithm, &value(3, &[&[0, 1]])])
+    };
+    let version = value(2, &[&[1]]);
+    let (this, next) = (utc("260101000000Z"), utc("260102030405Z"));
+    let revoked = sequence(&[&sequence(&[&value(2, &[&[7]]), &this])]);
+    type Case<'c> = (&'c [&'c [u8]], Option<Option<&'c str>>);
+    let cases: [Case<'_>; 5] = [
+        (
+            &[&version, &algorithm, &issuer, &this, &next, &revoked],
+            Some(Some("20260102030405Z")),
+        ),
+        (
+            &[&algorithm, &issuer, &this, &next],
+            Some(Some("20260102030405Z")),
+        ),
+        (
+            &[&version, &algorithm, &issuer, &this, &revoked],
+            Some(None),
+        ),
+        (&[&version, &algorithm, &issuer, &this], Some(None)),
+        (&[&version, &issuer, &this, &next], None),
+    ];
+    for (parts, expected) in cases {
+        let der = list(parts);
+        let got = revocations(&der).map(|list| {
+            assert_eq!(value(0x30, &[list.issuer]), issuer);
+            list.next_update.map(|time| time.to_string())
+        });
+        assert_eq!(
+            got,
+            expected.map(|next| next.map(str::to_owned)),
+            "{der:02x?}"
+        );
+        for cut in 0..der.len() {
+            assert_eq!(revocations(&der[..cut]), None, "{cut} octets");
+        }
+    }
 }

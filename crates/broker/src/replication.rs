@@ -430,7 +430,7 @@ pub(super) fn take(
 
 /// The listeners for other nodes: one for each address of the replicated vhosts.
 pub fn cluster_listeners(replicated: &[Arc<Replicated>]) -> Vec<(model::Transport, Cluster)> {
-    let mut listeners = BTreeMap::<SocketAddr, (Option<model::Tls>, Cluster)>::new();
+    let mut listeners = BTreeMap::<SocketAddr, (Option<model::NodesTls>, Cluster)>::new();
     for vhost in replicated {
         let address = vhost.settings.address.as_ref();
         let address = address.and_then(|address| address.parse().ok());

@@ -69,7 +69,7 @@ pub use model::{
     Web, WebArchive, WebFiles, WebJson, WebOptions, WebPaths, WebProgram, WebPython, WebService,
     WebSocket, WebSocketOptions, WebSocketReverseProxy, WebSocketTestee, Webhook, Worker,
 };
-pub use model::{Elsewhere, Fabric, NatsUrl, Replicated};
+pub use model::{Elsewhere, Fabric, NamedCertificate, NatsUrl, NodesTls, Replicated};
 pub use model::{
     ExchangeToTopic, Joint, JointExchange, JointKind, JointTarget, ProcedureToTarget,
     TargetToProcedure, TopicToExchange,

@@ -87,6 +87,11 @@ pub(crate) fn optional_section<S: Section>(view: View<'_>, key: &str) -> Option<
     view.object(key).map(S::read)
 }
 
+/// The objects of a list.
+pub(crate) fn sections<S: Section>(view: View<'_>, key: &str) -> Vec<S> {
+    view.objects(key).map(S::read).collect()
+}
+
 /// None at 0.
 pub(crate) fn positive<N: Plain + Default + PartialEq>(view: View<'_>, key: &str) -> Option<N> {
     Some(N::read(view, key)).filter(|number| *number != N::default())

@@ -14,13 +14,14 @@ use parking_lot::{Mutex, RwLock};
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
+use crate::ends::{DAY_S, Ends, File};
 use crate::stamp::{PERIOD, Stamp, stamp};
 use crate::tls_files;
 
 /// The TLS that new connections of a listener begin with.
 pub struct Presented(RwLock<Arc<ServerConfig>>);
 
-/// A listener's certificate, key and authorities, for as long as the listener has them.
+/// A listener's certificates, keys, authorities and revocation lists, for as long as the listener has them.
 pub struct Certificate {
     /// The transport's id.
     pub id: String,
@@ -42,7 +43,7 @@ struct Source {
 struct State {
     /// The files' states when the present certificate was read.
     in_force: Vec<Stamp>,
-    expires_s: Option<i64>,
+    ends: Vec<Ends>,
     /// Why the present files are not used.
     refused: Option<String>,
     /// The day of the last warning of the expiry, since 1970.
@@ -53,22 +54,19 @@ struct State {
 pub struct Read {
     config: Arc<ServerConfig>,
     stamps: Vec<Stamp>,
-    expires_s: Option<i64>,
+    ends: Vec<Ends>,
 }
 
 /// What an operator wants to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateStatus {
-    /// When the first certificate of the chain expires, in seconds since 1970; `None` if it is unreadable here.
+    /// When the first of the certificates expires, in seconds since 1970; `None` if none is readable here.
     pub expires_s: Option<i64>,
     /// Why the files are not used, and the former certificate is.
     pub refused: Option<String>,
+    /// What ends soon or has ended, one text each.
+    warnings: Vec<String>,
 }
-
-const DAY_S: i64 = 24 * 60 * 60;
-
-/// Time before the expiry at which warnings begin, one a day.
-const WARNED_S: i64 = 21 * DAY_S;
 
 impl Presented {
     pub(crate) fn now(&self) -> Arc<ServerConfig> {
@@ -97,7 +95,7 @@ impl Certificate {
             presented: Arc::new(Presented(RwLock::new(read.config))),
             state: Mutex::new(State {
                 in_force: read.stamps,
-                expires_s: read.expires_s,
+                ends: read.ends,
                 refused: None,
                 warned_day: None,
             }),
@@ -117,17 +115,20 @@ impl Certificate {
         self.source.stamps() != self.state.lock().in_force
     }
 
-    /// Reads the files again, without presenting them. An expired certificate is refused while the present one is valid.
+    /// Reads the files again, without presenting them. An expired file is refused while the present one is valid.
     pub fn read(&self) -> io::Result<Read> {
         let read = self.source.read()?;
         let now_s = now_s();
-        let is_past = |at_s: Option<i64>| at_s.is_some_and(|at_s| at_s < now_s);
-        if is_past(read.expires_s) && !is_past(self.state.lock().expires_s) {
-            let path = self.source.directory.join(&self.source.files.certificate);
-            let text = format!("{}: the certificate has expired", path.display());
-            return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+        let state = self.state.lock();
+        let mut pairs = read.ends.iter().zip(&state.ends);
+        let is_worse = |(new, old): &(&Ends, &Ends)| new.is_past(now_s) && !old.is_past(now_s);
+        match pairs.find(is_worse) {
+            Some((new, _)) => {
+                let text = format!("{}: the {} has expired", new.path.display(), new.file);
+                Err(io::Error::new(io::ErrorKind::InvalidData, text))
+            }
+            None => Ok(read),
         }
-        Ok(read)
     }
 
     /// Presents what was read to connections that begin from now on.
@@ -135,7 +136,7 @@ impl Certificate {
         let mut state = self.state.lock();
         *self.presented.0.write() = read.config;
         state.in_force = read.stamps;
-        state.expires_s = read.expires_s;
+        state.ends = read.ends;
         state.refused = None;
         state.warned_day = None;
         drop(state);
@@ -144,9 +145,12 @@ impl Certificate {
 
     pub fn status(&self) -> CertificateStatus {
         let state = self.state.lock();
+        let certificates = state.ends.iter();
+        let certificates = certificates.filter(|ends| ends.file == File::Certificate);
         CertificateStatus {
-            expires_s: state.expires_s,
+            expires_s: certificates.filter_map(|ends| ends.at_s).min(),
             refused: state.refused.clone(),
+            warnings: state.warnings(now_s()),
         }
     }
 
@@ -170,17 +174,24 @@ impl Certificate {
         }
     }
 
-    /// Logs that the certificate expires soon or has expired, once a day.
+    /// Logs what ends soon or has ended, once a day.
     fn warn_of_expiry(&self, now_s: i64) {
         let mut state = self.state.lock();
         let day = now_s.div_euclid(DAY_S);
         if state.warned_day == Some(day) {
             return;
         }
-        if let Some(text) = state.expires_s.and_then(|at_s| expiry(at_s, now_s)) {
+        for warning in state.warnings(now_s) {
             state.warned_day = Some(day);
-            tracing::warn!("transport '{}': its certificate {text}", self.id);
+            tracing::warn!("transport '{}': {warning}", self.id);
         }
+    }
+}
+
+impl State {
+    fn warnings(&self, now_s: i64) -> Vec<String> {
+        let warnings = self.ends.iter().map(|ends| ends.warning(now_s));
+        warnings.flatten().collect()
     }
 }
 
@@ -191,9 +202,7 @@ impl CertificateStatus {
         let refused = refused.map(|why| {
             format!("the changed files of its certificate are not used, the former one is: {why}")
         });
-        let expires = self.expires_s.and_then(|at_s| expiry(at_s, now_s()));
-        let expires = expires.map(|text| format!("its certificate {text}"));
-        refused.chain(expires).collect()
+        refused.chain(self.warnings.iter().cloned()).collect()
     }
 }
 
@@ -220,7 +229,7 @@ impl Source {
         Ok(Read {
             config,
             stamps,
-            expires_s: tls_files::expires_s(&self.files, &self.directory),
+            ends: tls_files::ends(&self.files, &self.directory),
         })
     }
 }
@@ -249,35 +258,7 @@ async fn follow(certificate: Weak<Certificate>) {
     }
 }
 
-/// The expiry in words, if it is near or past.
-fn expiry(at_s: i64, now_s: i64) -> Option<String> {
-    match at_s - now_s {
-        left_s if left_s > WARNED_S => None,
-        left_s if left_s >= 0 => Some(format!("expires in {} days", left_s / DAY_S)),
-        left_s => Some(format!("expired {} days ago", -left_s / DAY_S)),
-    }
-}
-
 fn now_s() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_secs() as i64)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn expiry_is_told_21_days_before() {
-        let at_s = 1_800_000_000;
-        for (now_s, expected) in [
-            (at_s - 21 * DAY_S - 1, None),
-            (at_s - 21 * DAY_S, Some("expires in 21 days")),
-            (at_s - 1, Some("expires in 0 days")),
-            (at_s + 1, Some("expired 0 days ago")),
-            (at_s + 3 * DAY_S, Some("expired 3 days ago")),
-        ] {
-            assert_eq!(expiry(at_s, now_s).as_deref(), expected, "{now_s}");
-        }
-    }
 }

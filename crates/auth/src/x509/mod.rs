@@ -1,4 +1,5 @@
-//! The fields of an X.509 certificate that name its owner: bytes in, names, times and extensions out.
+//! The fields of an X.509 certificate that name its owner: bytes in, names, times and extensions out. Of a list of revoked
+//! certificates, its authority and the time of its next update.
 //!
 //! Nothing is verified here; the TLS handshake does that. The encoding has to be DER as RFC 5280 has it: a certificate
 //! that is not is no certificate. Own code, because a library for all of X.509 brings fourteen packages.
@@ -109,6 +110,28 @@ pub fn read(der: &[u8]) -> Option<Fields<'_>> {
         not_before,
         not_after,
         extensions,
+    })
+}
+
+/// What identifies a list of revoked certificates (RFC 5280 section 5.1), and when its next update is due, if it says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Revocations<'d> {
+    /// The name of the authority, encoded.
+    pub issuer: &'d [u8],
+    pub next_update: Option<Time>,
+}
+
+/// Reads such a list up to its entries. `None`: it is none.
+pub fn revocations(der: &[u8]) -> Option<Revocations<'_>> {
+    let mut list = Reader::new(der).inside(SEQUENCE)?;
+    let mut fields = list.inside(SEQUENCE)?;
+    fields.optional(INTEGER);
+    algorithm(&mut fields)?;
+    let issuer = fields.expect(SEQUENCE)?;
+    time(&mut fields)?;
+    Some(Revocations {
+        issuer,
+        next_update: time(&mut fields),
     })
 }
 

@@ -14,7 +14,16 @@ const CLOSING_TIMEOUT: Duration = Duration::from_secs(10);
 const BACKLOG: u32 = 1024;
 
 /// A listener at an address that vhosts name.
-pub fn transport(address: SocketAddr, tls: Option<model::Tls>) -> model::Transport {
+pub fn transport(address: SocketAddr, tls: Option<model::NodesTls>) -> model::Transport {
+    let tls = tls.map(|files| model::Tls {
+        key: files.key,
+        certificate: files.certificate,
+        chain_certificates: files.chain_certificates,
+        client_authorities: files.authorities,
+        named: Vec::new(),
+        revocation_lists: Vec::new(),
+        is_certificate_optional: false,
+    });
     model::Transport {
         id: format!("nodes at {address}"),
         endpoint: model::Endpoint::Tcp(model::TcpEndpoint {

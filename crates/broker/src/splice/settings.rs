@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crosstie_config as model;
 use crosstie_front::tls_files::explained;
-use crosstie_transport::tls::{self, ClientFiles};
+use crosstie_transport::tls::{self, ClientFiles, KeyFiles};
 use rustls::ClientConfig;
 
 use super::key::Key;
@@ -31,13 +31,16 @@ pub struct Splicing {
 pub fn splicing(settings: &model::Replicated, directory: &Path) -> Result<Splicing, String> {
     let tls = settings.tls.as_ref().map(|files| {
         let at = |path: &String| directory.join(path);
-        let files = ClientFiles {
+        let own = KeyFiles {
             certificate: at(&files.certificate),
             chain: files.chain_certificates.iter().map(at).collect(),
             key: at(&files.key),
-            authorities: files.client_authorities.iter().map(at).collect(),
         };
-        tls::client_config(&files).map_err(|e| explained(&files.key, e))
+        let files = ClientFiles {
+            own,
+            authorities: files.authorities.iter().map(at).collect(),
+        };
+        tls::client_config(&files).map_err(|e| explained(&files.own.key, e))
     });
     let splices = settings.elsewhere == model::Elsewhere::Splice;
     let tls = tls.transpose().map_err(|e| e.to_string())?;

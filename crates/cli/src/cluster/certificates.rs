@@ -49,6 +49,8 @@ fn check(
         certificate: named(certificate)?,
         chain_certificates: Vec::new(),
         client_authorities: vec![named(authorities)?],
+        named: Vec::new(),
+        revocation_lists: Vec::new(),
         is_certificate_optional: false,
     };
     check_tls(&files, Path::new(""))?;

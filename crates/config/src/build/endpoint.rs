@@ -51,11 +51,14 @@ impl Builder<'_> {
             }
         };
         if let Some(tls) = view.has("tls").then(|| view.object("tls")).flatten()
-            && tls.given("client_certificate").is_some()
             && tls.given("ca_certificates").is_none()
         {
-            let message = "\"client_certificate\" has no effect without \"ca_certificates\"";
-            self.warn(tls, "client_certificate", message);
+            for key in ["client_certificate", "crls"] {
+                if tls.given(key).is_some() {
+                    let message = format!("\"{key}\" has no effect without \"ca_certificates\"");
+                    self.warn(tls, key, &message);
+                }
+            }
         }
         if let Some(tls) = endpoint.tls()
             && let Some(given) = view.given("tls")

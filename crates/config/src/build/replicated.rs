@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use super::Builder;
-use crate::model::{Elsewhere, Replicated, Tls};
+use crate::model::{Elsewhere, NodesTls, Replicated};
 use crate::plain::Section;
 use crate::problem::Problem;
 use crate::tree::Value;
@@ -51,7 +51,7 @@ impl Builder<'_> {
             },
             is_standby_warm: replicated.text("standby") != Some("cold"),
             address: address.map(str::to_owned),
-            tls: replicated.object("tls").map(Tls::read),
+            tls: replicated.object("tls").map(NodesTls::read),
             elsewhere: self.elsewhere(replicated),
             is_kept_locally: replicated.boolean("keep_local"),
             monitor: replicated.texts("monitor").map(str::to_owned).collect(),

@@ -87,8 +87,26 @@ tables! {
         "client_certificate" = one_of(&CLIENT_CERTIFICATE).or_text("required").own(),
             "Whether clients need a certificate with `ca_certificates`: `required`, or `optional`, which leaves the \
              choice to the client and the authentication methods.";
+        certificates => named: Vec<NamedCertificate> as plain::sections = list(&object(&NAMED_CERTIFICATE))
+            .optional()
+            .own(),
+            "Certificates for other names of the host. A client that asks for a host (SNI) gets the first of them that \
+             has its name and whose kind of key the client knows, else `certificate`.";
+        crls => revocation_lists: Vec<String> = list_not_empty(&text(Rule::NotEmpty)).optional().own(),
+            "PEM files of the lists of revoked certificates (CRL). Every authority in a client's chain needs a list in \
+             force: a client with a certificate that is revoked, or of which that is unknown, is refused.";
         ..DHPARAM, CIPHERS;
         let is_certificate_optional: bool = false;
+    }
+
+    /// A certificate of a TLS listener for the names in it.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct NamedCertificate = static NAMED_CERTIFICATE(
+        "endpoint[tcp].tls.certificates[]", "a certificate for other names"
+    ) {
+        ..TLS_KEY => key: String;
+        ..CERTIFICATE => certificate: String;
+        ..CHAIN_CERTIFICATES => chain_certificates: Vec<String>;
     }
 
     words CLIENT_CERTIFICATE("endpoint[tcp].tls.client_certificate") { "required", "optional" }

@@ -21,7 +21,7 @@ pub(crate) mod options;
 pub(crate) mod other_options;
 pub(crate) mod realm;
 pub mod refused;
-mod replicated;
+pub(crate) mod replicated;
 pub(crate) mod rlink;
 mod rule;
 mod scram;

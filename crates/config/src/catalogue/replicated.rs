@@ -41,9 +41,13 @@ tables! {
         ..URLS, CREDENTIALS, CA_CERTIFICATES;
     }
 
-    static NODES_TLS("workers[router].amqp.vhosts[].replicated.tls", "TLS between nodes") {
-        ..TLS_KEY, CERTIFICATE, CHAIN_CERTIFICATES;
-        "ca_certificates" = list_not_empty(&text(Rule::NotEmpty)).required(),
+    /// PEM files of connections between nodes.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct NodesTls = static NODES_TLS("workers[router].amqp.vhosts[].replicated.tls", "TLS between nodes") {
+        ..TLS_KEY => key: String;
+        ..CERTIFICATE => certificate: String;
+        ..CHAIN_CERTIFICATES => chain_certificates: Vec<String>;
+        ca_certificates => authorities: Vec<String> = list_not_empty(&text(Rule::NotEmpty)).required(),
             "PEM files of the authorities that sign the other nodes' certificates.";
     }
 

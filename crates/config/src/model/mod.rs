@@ -25,7 +25,7 @@ pub use crate::catalogue::amqp::{
     AmqpVhost,
 };
 pub use crate::catalogue::cookie::Cookie;
-pub use crate::catalogue::endpoint::{SystemdEndpoint, TcpEndpoint, Tls};
+pub use crate::catalogue::endpoint::{NamedCertificate, SystemdEndpoint, TcpEndpoint, Tls};
 pub use crate::catalogue::http_bridge::{HttpBridge, HttpBridgeOptions, Webhook};
 pub use crate::catalogue::joint::{
     ExchangeToTopic, ProcedureToTarget, TargetToProcedure, TopicToExchange,
@@ -34,6 +34,7 @@ pub use crate::catalogue::node::{AuditLog, Limits, ShutdownTrigger};
 pub use crate::catalogue::options::{Deflate, WebSocketOptions};
 pub use crate::catalogue::other_options::WebSocketTestee;
 pub use crate::catalogue::realm::{CallTimeoutUnit, LoneSurrogates, Realm, UnreadableValues};
+pub use crate::catalogue::replicated::NodesTls;
 pub use crate::catalogue::rlink::RLink;
 pub use crate::catalogue::store::EventStore;
 pub use crate::catalogue::transport::Page;

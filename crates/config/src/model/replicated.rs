@@ -1,6 +1,6 @@
 //! Replicated vhosts.
 
-use super::{NatsUrl, Tls};
+use super::{NatsUrl, NodesTls};
 
 /// The replication of a vhost.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub struct Replicated {
     /// The address at which other nodes reach this node.
     pub address: Option<String>,
     /// TLS of connections between nodes; without it they are plain.
-    pub tls: Option<Tls>,
+    pub tls: Option<NodesTls>,
     pub elsewhere: Elsewhere,
     pub is_kept_locally: bool,
     /// URLs of the servers' monitoring.

@@ -81,6 +81,8 @@ fn a_certificate_authenticates_a_client() {
         certificate: "server.pem".to_owned(),
         chain_certificates: Vec::new(),
         client_authorities: vec!["authority.pem".to_owned()],
+        named: Vec::new(),
+        revocation_lists: Vec::new(),
         is_certificate_optional: false,
     });
     setting.amqp.users.push(AmqpUser {

@@ -1,6 +1,8 @@
 //! TLS: endpoints' files, and one side of a connection ([`TlsStage`]).
 
 mod exporter;
+mod names;
+mod revocation;
 mod stage;
 
 use std::io;
@@ -12,22 +14,33 @@ use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier as _;
 use rustls::crypto::CryptoProvider;
 use rustls::server::WebPkiClientVerifier;
-use rustls::sign::{CertifiedKey, SingleCertAndKey};
+use rustls::sign::CertifiedKey;
 use rustls::{ClientConfig, InconsistentKeys, RootCertStore};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 
+use self::names::ByName;
 pub use self::stage::{Session, TlsStage};
 
-/// The files of a TLS endpoint, PEM.
+/// A certificate with its key, PEM.
 #[derive(Clone, Debug)]
-pub struct TlsFiles {
+pub struct KeyFiles {
     pub certificate: PathBuf,
     /// Intermediate certificates that are not in the certificate's own file.
     pub chain: Vec<PathBuf>,
     pub key: PathBuf,
+}
+
+/// The files of a TLS endpoint, PEM.
+#[derive(Clone, Debug)]
+pub struct TlsFiles {
+    pub own: KeyFiles,
+    /// The first of these that has the name of the host that a client asks for is presented in place of `own`.
+    pub named: Vec<KeyFiles>,
     /// If not empty, clients must send a certificate signed by one of these.
     pub client_authorities: Vec<PathBuf>,
+    /// If not empty, clients' certificates must be on none of these lists, and every authority of a client must have one.
+    pub revocation_lists: Vec<PathBuf>,
     /// Then they may also send none.
     pub is_certificate_optional: bool,
     /// The ALPN protocols (RFC 7301) by preference; if empty, ALPN is not answered.
@@ -36,13 +49,10 @@ pub struct TlsFiles {
 
 /// Reads the files into a server configuration; an error names the file and its fault.
 pub fn server_config(files: &TlsFiles) -> io::Result<Arc<ServerConfig>> {
-    let mut chain = certificates(&files.certificate)?;
-    for path in &files.chain {
-        chain.extend(certificates(path)?);
-    }
-    let key = PrivateKeyDer::from_pem_file(&files.key)
-        .map_err(|e| invalid(&files.key, &format!("expected a private key in PEM: {e}")))?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let own = files.own.read(&provider)?;
+    let named = files.named.iter().map(|named| named.read(&provider));
+    let resolver = ByName::new(own, named.collect::<io::Result<_>>()?);
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .map_err(io::Error::other)?;
@@ -52,15 +62,14 @@ pub fn server_config(files: &TlsFiles) -> io::Result<Arc<ServerConfig>> {
         let roots = roots(&files.client_authorities)?;
         let verifier =
             WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
+        let verifier = revocation::checked(verifier, &files.revocation_lists)?;
         let verifier = match files.is_certificate_optional {
             true => verifier.allow_unauthenticated(),
             false => verifier,
         };
         builder.with_client_cert_verifier(verifier.build().map_err(io::Error::other)?)
     };
-    let certified = certified(chain, key, &provider)
-        .map_err(|e| invalid(&files.certificate, &format!("certificate and key: {e}")))?;
-    let mut config = builder.with_cert_resolver(Arc::new(SingleCertAndKey::from(certified)));
+    let mut config = builder.with_cert_resolver(Arc::new(resolver));
     config.key_log = Arc::new(exporter::ExporterSecrets);
     config.alpn_protocols = files.protocols.iter().map(|name| name.to_vec()).collect();
     Ok(Arc::new(config))
@@ -69,29 +78,43 @@ pub fn server_config(files: &TlsFiles) -> io::Result<Arc<ServerConfig>> {
 /// The files of a client with a certificate of its own, PEM.
 #[derive(Clone, Debug)]
 pub struct ClientFiles {
-    pub certificate: PathBuf,
-    pub chain: Vec<PathBuf>,
-    pub key: PathBuf,
+    pub own: KeyFiles,
     /// The trusted authorities of servers' certificates.
     pub authorities: Vec<PathBuf>,
 }
 
 /// Reads the files into a client configuration; an error names the file and its fault.
 pub fn client_config(files: &ClientFiles) -> io::Result<Arc<ClientConfig>> {
-    let mut chain = certificates(&files.certificate)?;
-    for path in &files.chain {
-        chain.extend(certificates(path)?);
-    }
-    let key = PrivateKeyDer::from_pem_file(&files.key)
-        .map_err(|e| invalid(&files.key, &format!("expected a private key in PEM: {e}")))?;
+    let (chain, key) = files.own.read_parts()?;
     let config =
         ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
             .with_safe_default_protocol_versions()
             .map_err(io::Error::other)?
             .with_root_certificates(roots(&files.authorities)?)
             .with_client_auth_cert(chain, key)
-            .map_err(|e| invalid(&files.certificate, &format!("certificate and key: {e}")))?;
+            .map_err(|e| files.own.unfit(&e))?;
     Ok(Arc::new(config))
+}
+
+impl KeyFiles {
+    fn read(&self, provider: &CryptoProvider) -> io::Result<CertifiedKey> {
+        let (chain, key) = self.read_parts()?;
+        certified(chain, key, provider).map_err(|e| self.unfit(&e))
+    }
+
+    fn read_parts(&self) -> io::Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)> {
+        let mut chain = certificates(&self.certificate)?;
+        for path in &self.chain {
+            chain.extend(certificates(path)?);
+        }
+        let key = PrivateKeyDer::from_pem_file(&self.key)
+            .map_err(|e| invalid(&self.key, &format!("expected a private key in PEM: {e}")))?;
+        Ok((chain, key))
+    }
+
+    fn unfit(&self, why: &rustls::Error) -> io::Error {
+        invalid(&self.certificate, &format!("certificate and key: {why}"))
+    }
 }
 
 /// Checks that a certificate is valid for a server reached at this host, and for a client too: peers that trust only
@@ -161,7 +184,7 @@ fn certified(
 }
 
 /// A property of a certificate that clients may reject, if any; `None` for malformed files.
-pub fn oddity(files: &TlsFiles) -> Option<String> {
+pub fn oddity(files: &KeyFiles) -> Option<String> {
     let chain = certificates(&files.certificate).ok()?;
     is_version_1(chain.first()?).then(|| {
         format!(

@@ -6,21 +6,31 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crosstie_transport::tls::{self, TlsFiles, TlsStage};
+use crosstie_transport::tls::{self, KeyFiles, TlsFiles, TlsStage};
 use crosstie_transport::{Connection, ConnectionStream, Ended, Outcome, Protocol, pump};
 use parking_lot::Mutex;
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, Issuer, KeyPair};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, CertifiedIssuer, IsCa,
+    Issuer, KeyIdMethod, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ED25519, RevokedCertParams,
+    SignatureAlgorithm, date_time_ymd,
+};
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::version::{TLS12, TLS13};
 use rustls::{
-    ClientConfig, ClientConnection, RootCertStore, StreamOwned, SupportedProtocolVersion,
+    ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme,
+    StreamOwned, SupportedProtocolVersion,
 };
 use rustls_pki_types::pem::PemObject;
-use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use crate::rig::{append, generous, pair_with, pattern, run};
+
+/// The serial number of the client's certificate.
+const SERIAL: u64 = 0x5e71a1;
 
 type Client = StreamOwned<ClientConnection, UnixStream>;
 
@@ -43,17 +53,65 @@ impl Papers {
         };
         papers.write("authority.pem", &authority.pem());
         for name in ["server", "client"] {
-            papers.sign(name, &authority);
+            papers.sign(name, "localhost", &PKCS_ECDSA_P256_SHA256, &authority);
+        }
+        papers.sign(
+            "one",
+            "one.hosts.example",
+            &PKCS_ECDSA_P256_SHA256,
+            &authority,
+        );
+        papers.sign(
+            "all",
+            "*.hosts.example",
+            &PKCS_ECDSA_P256_SHA256,
+            &authority,
+        );
+        papers.sign("edwards", "*.hosts.example", &PKCS_ED25519, &authority);
+        let revocations = [
+            ("none.crl", 4096, 1),
+            ("client.crl", 4096, SERIAL),
+            ("past.crl", 2001, 1),
+        ];
+        for (name, year, serial) in revocations {
+            papers.revoke(name, year, serial, &authority);
         }
         papers
     }
 
-    fn sign(&self, name: &str, authority: &Issuer<'_, KeyPair>) {
-        let key = KeyPair::generate().expect("a key");
-        let params = CertificateParams::new(vec!["localhost".to_owned()]).expect("parameters");
+    fn sign(
+        &self,
+        name: &str,
+        host: &str,
+        algorithm: &'static SignatureAlgorithm,
+        authority: &Issuer<'_, KeyPair>,
+    ) {
+        let key = KeyPair::generate_for(algorithm).expect("a key");
+        let mut params = CertificateParams::new(vec![host.to_owned()]).expect("parameters");
+        params.serial_number = (name == "client").then(|| SERIAL.into());
         let certificate = params.signed_by(&key, authority).expect("a certificate");
         self.write(&format!("{name}.pem"), &certificate.pem());
         self.write(&format!("{name}.key"), &key.serialize_pem());
+    }
+
+    /// A list with one serial number, up to a year.
+    fn revoke(&self, name: &str, year: i32, serial: u64, authority: &Issuer<'_, KeyPair>) {
+        let revoked = RevokedCertParams {
+            serial_number: serial.into(),
+            revocation_time: date_time_ymd(2000, 1, 1),
+            reason_code: None,
+            invalidity_date: None,
+        };
+        let list = CertificateRevocationListParams {
+            this_update: date_time_ymd(2000, 1, 1),
+            next_update: date_time_ymd(year, 1, 1),
+            crl_number: 1.into(),
+            issuing_distribution_point: None,
+            revoked_certs: vec![revoked],
+            key_identifier_method: KeyIdMethod::Sha256,
+        };
+        let list = list.signed_by(authority).expect("a list");
+        self.write(name, &list.pem().expect("text"));
     }
 
     fn write(&self, name: &str, text: &str) {
@@ -66,12 +124,20 @@ impl Papers {
 
     fn files(&self) -> TlsFiles {
         TlsFiles {
-            certificate: self.path("server.pem"),
-            chain: Vec::new(),
-            key: self.path("server.key"),
+            own: self.key_files("server"),
+            named: Vec::new(),
             client_authorities: Vec::new(),
+            revocation_lists: Vec::new(),
             is_certificate_optional: false,
             protocols: &[],
+        }
+    }
+
+    fn key_files(&self, name: &str) -> KeyFiles {
+        KeyFiles {
+            certificate: self.path(&format!("{name}.pem")),
+            chain: Vec::new(),
+            key: self.path(&format!("{name}.key")),
         }
     }
 
@@ -92,6 +158,12 @@ impl Papers {
         }
     }
 
+    fn roots(&self) -> RootCertStore {
+        let mut roots = RootCertStore::empty();
+        roots.add(self.authority.clone()).expect("added");
+        roots
+    }
+
     /// A client that trusts the authority, or none, and may send a certificate.
     fn client(&self, trusts: bool, shows: bool) -> ClientConfig {
         self.client_of(trusts, shows.then_some(self))
@@ -108,10 +180,10 @@ impl Papers {
         trusts: bool,
         shows: Option<&Self>,
     ) -> ClientConfig {
-        let mut roots = RootCertStore::empty();
-        if trusts {
-            roots.add(self.authority.clone()).expect("added");
-        }
+        let roots = match trusts {
+            true => self.roots(),
+            false => RootCertStore::empty(),
+        };
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = ClientConfig::builder_with_provider(provider)
             .with_protocol_versions(versions)
@@ -415,16 +487,21 @@ fn a_stream_over_tls() {
 fn bad_files_are_named() {
     let papers = Papers::new();
     papers.write("empty.pem", "");
+    papers.write(
+        "broken.crl",
+        "-----BEGIN X509 CRL-----\nAAAA\n-----END X509 CRL-----\n",
+    );
     let with = |certificate: &str, key: &str, authority: Option<&str>| TlsFiles {
-        certificate: papers.path(certificate),
-        chain: Vec::new(),
-        key: papers.path(key),
+        own: KeyFiles {
+            certificate: papers.path(certificate),
+            chain: Vec::new(),
+            key: papers.path(key),
+        },
         client_authorities: authority
             .map(|name| papers.path(name))
             .into_iter()
             .collect(),
-        is_certificate_optional: false,
-        protocols: &[],
+        ..papers.files()
     };
     let cases = [
         (
@@ -459,12 +536,210 @@ fn bad_files_are_named() {
         ),
     ];
     for (files, name, what) in cases {
-        let e = tls::server_config(&files)
-            .expect_err("a bad file")
-            .to_string();
-        assert!(
-            e.contains(name) && e.contains(what),
-            "expected {name}: {what}; got {e}"
-        );
+        assert_refused(&files, name, what);
+    }
+}
+
+#[test]
+fn bad_files_of_other_hosts_and_of_revocations_are_named() {
+    let papers = Papers::new();
+    papers.write("empty.pem", "");
+    papers.write(
+        "broken.crl",
+        "-----BEGIN X509 CRL-----\nAAAA\n-----END X509 CRL-----\n",
+    );
+    let revoking = |list: &str| TlsFiles {
+        revocation_lists: vec![papers.path(list)],
+        ..papers.mutual()
+    };
+    let cases = [
+        (
+            TlsFiles {
+                named: vec![papers.key_files("client"), papers.key_files("none")],
+                ..papers.files()
+            },
+            "none.pem",
+            "certificates in PEM",
+        ),
+        (
+            revoking("missing.crl"),
+            "missing.crl",
+            "revocation lists in PEM",
+        ),
+        (revoking("empty.pem"), "empty.pem", "found none"),
+        (revoking("broken.crl"), "broken.crl", "cRLNumber"),
+    ];
+    for (files, name, what) in cases {
+        assert_refused(&files, name, what);
+    }
+}
+
+fn assert_refused(files: &TlsFiles, name: &str, what: &str) {
+    let e = tls::server_config(files)
+        .expect_err("a bad file")
+        .to_string();
+    assert!(
+        e.contains(name) && e.contains(what),
+        "expected {name}: {what}; got {e}"
+    );
+}
+
+/// The end of a handshake: the first certificate that the server presents, or both sides' errors.
+async fn presented(files: &TlsFiles, host: &str, config: ClientConfig) -> Result<Vec<u8>, String> {
+    let (connection, peer) = server(files);
+    let name = ServerName::try_from(host.to_owned()).expect("a name");
+    let session = ClientConnection::new(Arc::new(config), name).expect("a session");
+    let mut client = StreamOwned::new(session, peer);
+    let asking = beside(move || {
+        let mut byte = [0];
+        let asked = client
+            .write_all(b"?")
+            .and_then(|()| client.read_exact(&mut byte));
+        asked.map_err(|e| e.to_string())?;
+        client.conn.send_close_notify();
+        client.flush().expect("sent");
+        let chain = client.conn.peer_certificates().expect("a certificate");
+        Ok(chain[0].to_vec())
+    });
+    let ended = echo(&connection, usize::MAX).await;
+    connection.close();
+    let found: Result<_, String> = asking.await.expect("no panic");
+    found.map_err(|why| format!("{why}; {ended:?}"))
+}
+
+#[test]
+fn the_host_decides_which_certificate_is_presented() {
+    let papers = Papers::new();
+    let named = ["edwards", "one", "all"].map(|name| papers.key_files(name));
+    let files = TlsFiles {
+        named: named.to_vec(),
+        ..papers.files()
+    };
+    let reordered = TlsFiles {
+        named: vec![papers.key_files("one"), papers.key_files("edwards")],
+        ..papers.files()
+    };
+    let signing = |schemes: &[SignatureScheme]| {
+        let mut config = papers.client(true, false);
+        let trusting = Arc::new(Signing {
+            trusting: WebPkiServerVerifier::builder_with_provider(
+                Arc::new(papers.roots()),
+                Arc::new(rustls::crypto::ring::default_provider()),
+            )
+            .build()
+            .expect("a verifier"),
+            schemes: schemes.to_vec(),
+        });
+        config.dangerous().set_certificate_verifier(trusting);
+        config
+    };
+    let any = || papers.client(true, false);
+    let curve = || signing(&[SignatureScheme::ECDSA_NISTP256_SHA256]);
+    let cases = [
+        (&files, "localhost", any(), Ok("server")),
+        (&files, "one.hosts.example", any(), Ok("edwards")),
+        (&files, "one.hosts.example", curve(), Ok("one")),
+        (&files, "ONE.hosts.EXAMPLE", curve(), Ok("one")),
+        (&files, "two.hosts.example", curve(), Ok("all")),
+        (&reordered, "one.hosts.example", any(), Ok("one")),
+        (&reordered, "two.hosts.example", any(), Ok("edwards")),
+        (&files, "a.two.hosts.example", any(), Err("NotValidForName")),
+        (&files, "127.0.0.1", any(), Err("NotValidForName")),
+    ];
+    for (files, host, config, expected) in cases {
+        let got = run(presented(files, host, config));
+        match expected {
+            Ok(name) => {
+                let path = papers.path(&format!("{name}.pem"));
+                let expected = CertificateDer::from_pem_file(path).expect("read");
+                assert_eq!(got.as_deref(), Ok(&expected[..]), "{host}: not {name}");
+            }
+            Err(text) => {
+                let why = got.expect_err(host);
+                assert!(
+                    why.contains("not valid for name") || why.contains(text),
+                    "{why}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn revoked_clients_are_refused() {
+    let papers = Papers::new();
+    let strangers = Papers::new();
+    let with = |of: &Papers, list: &str, is_certificate_optional| TlsFiles {
+        revocation_lists: vec![of.path(list)],
+        is_certificate_optional,
+        ..papers.mutual()
+    };
+    let cases = [
+        (&papers, "none.crl", false, Ok(())),
+        (&papers, "client.crl", false, Err("Revoked")),
+        (&papers, "client.crl", true, Err("Revoked")),
+        (&papers, "past.crl", false, Err("revocation list expired")),
+        // It has the name of the clients' authority.
+        (&strangers, "none.crl", false, Err("BadSignature")),
+    ];
+    for (of, list, is_optional, expected) in cases {
+        let files = with(of, list, is_optional);
+        let got = run(presented(&files, "localhost", papers.client(true, true)));
+        match expected {
+            Ok(()) => assert!(got.is_ok(), "{list}: {got:?}"),
+            Err(text) => {
+                let why = got.expect_err(list);
+                assert!(why.contains(text), "{list}: {why}");
+            }
+        }
+    }
+    // Clients that show no certificate are not concerned.
+    let files = with(&papers, "client.crl", true);
+    let got = run(presented(&files, "localhost", papers.client(true, false)));
+    assert!(got.is_ok(), "{got:?}");
+}
+
+/// A client that can check these signatures alone.
+#[derive(Debug)]
+struct Signing {
+    trusting: Arc<WebPkiServerVerifier>,
+    schemes: Vec<SignatureScheme>,
+}
+
+impl ServerCertVerifier for Signing {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        self.trusting
+            .verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.trusting
+            .verify_tls12_signature(message, certificate, signed)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.trusting
+            .verify_tls13_signature(message, certificate, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.schemes.clone()
     }
 }
