@@ -37,6 +37,32 @@ def test_a_static_program_is_told_from_one_with_a_loader(made):
     assert release.PT_INTERP in release.segments(Path(sys.executable).resolve().read_bytes())
 
 
+def test_a_foreign_architecture_has_files_of_its_own(made, tmp_path):
+    programs = made.programs
+    assert {release.machine(path.read_bytes()) for path in programs.values()} == {
+        release.MACHINES[release.ARCHITECTURE]
+    }
+    files = release.of_architecture("aarch64", programs, made.printed, REVISION, TIME)
+    assert not set(files) & set(made.files)
+    number = release.version()
+    deb = tmp_path / f"crosstie_{number}-1_arm64.deb"
+    deb.write_bytes(files[deb.name])
+    said = subprocess.run(["dpkg-deb", "-f", deb, "Architecture"], capture_output=True, check=True)
+    assert said.stdout == b"arm64\n"
+    rpm = tmp_path / f"crosstie-{number}-1.aarch64.rpm"
+    rpm.write_bytes(files[rpm.name])
+    query = ["rpm", "-qp", "--nosignature", "--queryformat", "%{ARCH}", rpm]
+    assert subprocess.run(query, capture_output=True, check=True).stdout == b"aarch64"
+    image = files[f"crosstie-{number}-aarch64-linux-image.tar"]
+    with tarfile.open(fileobj=io.BytesIO(image)) as archive:
+        index = json.load(archive.extractfile("index.json"))
+    assert index["manifests"][0]["platform"] == {"architecture": "arm64", "os": "linux"}
+    wheels = [name for name in files if name.endswith(".whl")]
+    assert len(wheels) == 2
+    assert all("manylinux_2_17_aarch64" in name for name in wheels)
+    assert f"crosstie-{number}-aarch64-linux.tar.gz" in files
+
+
 def test_the_archive_has_both_programs_with_manuals_and_completions(made):
     with tarfile.open(fileobj=io.BytesIO(made.one("linux.tar.gz"))) as archive:
         members = {member.name.split("/", 1)[-1]: member for member in archive}
