@@ -20,7 +20,7 @@ FENCE = re.compile(
 # Blocks of these languages are examples.
 SHELL = ("sh", "console")
 CONFIGURATION = ("json", "yaml")
-OTHERS = ("python", "nginx", "haproxy", "ini", "js")
+OTHERS = ("python", "nginx", "haproxy", "ini", "js", "rust", "toml")
 # What no program reads: pictures, grammars, excerpts of output.
 DISPLAYS = ("text", "")
 

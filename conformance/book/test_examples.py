@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import subprocess
+import tomllib
 from collections import Counter
 from pathlib import Path
 
@@ -205,6 +206,20 @@ def test_systemd_accepts_a_socket_unit(block, tmp_path):
     (tmp_path / "crosstie.service").write_text(service)
     (tmp_path / "crosstie-web.socket").write_text(block.text)
     judged("systemd-analyze", "verify", *tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("block", chosen(("toml",)), ids=str)
+def test_a_manifest_names_crates_that_are_there(block):
+    read = tomllib.loads(block.text)
+    tables = [table for kind, table in read.items() if kind.endswith("dependencies")]
+    paths = [each["path"] for table in tables for each in table.values() if "path" in each]
+    assert paths
+    assert all((ROOT / path.removeprefix("../crosstie/") / "Cargo.toml").exists() for path in paths)
+
+
+@pytest.mark.parametrize("page", sorted({b.page for b in chosen(("rust",), "not run", None)}))
+def test_rust_is_run_by_the_tests_of_a_crate(page):
+    assert f"../../../{page}" in (ROOT / "crates/node/src/lib.rs").read_text()
 
 
 def test_pages_are_found():

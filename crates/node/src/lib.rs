@@ -11,6 +11,11 @@
 //!
 //! Everything that wakes the node is an `Event`; every wait is a task that sends one.
 
+/// The guide's examples compile and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/tasks/rust.md")]
+struct Guide;
+
 pub mod directory;
 mod drain;
 mod embedded;
