@@ -1,6 +1,6 @@
 //! A disk in memory. What was not synced may be lost at a crash, in any part and any order.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -21,6 +21,9 @@ struct Inner {
     lasting_names: BTreeMap<String, u64>,
     /// Changes of names since the last sync of the directory.
     renamed: Vec<(String, Option<u64>)>,
+    directories: BTreeSet<String>,
+    /// Those made since the last sync of the directory that they are in: they may be lost, with all that is in them.
+    new_directories: BTreeSet<String>,
     number_last: u64,
     random: u64,
     bytes_max: u64,
@@ -86,6 +89,8 @@ impl SimulatedDisk {
             next.names = inner.names.clone();
             next.lasting_names = inner.lasting_names.clone();
             next.renamed = inner.renamed.clone();
+            next.directories = inner.directories.clone();
+            next.new_directories = inner.new_directories.clone();
             next.number_last = inner.number_last;
             next.files = inner.files.clone();
         }
@@ -105,6 +110,13 @@ impl SimulatedDisk {
                     break;
                 }
                 change(&mut names, name, number);
+            }
+            for directory in std::mem::take(&mut next.new_directories) {
+                if next.chance(2) {
+                    names.retain(|name, _| !is_within(name, &directory));
+                    next.directories
+                        .retain(|other| *other != directory && !is_within(other, &directory));
+                }
             }
             next.lasting_names = names.clone();
             next.names = names;
@@ -185,6 +197,12 @@ fn change(names: &mut BTreeMap<String, u64>, name: String, number: Option<u64>) 
 }
 
 /// The directory of a path, and the name in it.
+/// Whether something is in a directory, at any depth.
+fn is_within(name: &str, directory: &str) -> bool {
+    let rest = name.strip_prefix(directory);
+    rest.is_some_and(|rest| rest.starts_with('/'))
+}
+
 fn split(path: &str) -> (&str, &str) {
     path.rsplit_once('/').unwrap_or(("", path))
 }
@@ -313,11 +331,22 @@ impl Disk for SimulatedDisk {
         for (name, number) in inner.renamed.extract_if(.., is_in) {
             change(&mut inner.lasting_names, name, number);
         }
+        let new = &mut inner.new_directories;
+        new.retain(|name| split(name).0 != directory);
         Ok(())
     }
 
-    fn make_directory(&self, _directory: &str) -> io::Result<()> {
-        self.lock().operate()
+    fn make_directory(&self, directory: &str) -> io::Result<()> {
+        let mut inner = self.lock();
+        inner.operate()?;
+        let mut directory = directory;
+        while !directory.is_empty() {
+            if inner.directories.insert(directory.to_owned()) {
+                inner.new_directories.insert(directory.to_owned());
+            }
+            directory = split(directory).0;
+        }
+        Ok(())
     }
 
     fn room(&self) -> Option<Room> {
