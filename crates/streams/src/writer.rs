@@ -210,20 +210,28 @@ impl Writer {
         })
     }
 
-    /// Makes what was written last.
+    /// Makes what was written last. The names of new streams are for [`Self::sync_names`].
     pub(crate) fn sync(&mut self, staged: &Staged) -> io::Result<()> {
-        let directory = &staged.log.directory;
         self.open(&staged.log, &staged.table)?.segment.sync()?;
         if staged.begun > 0 {
-            self.disk.sync(directory)?;
-        }
-        if staged.before.is_none() && staged.begun == staged.table.segments.len() {
-            // Its directory is new, and perhaps that of its vhost.
-            let vhost = directory.split_once('/').map_or("", |(vhost, _)| vhost);
-            self.disk.sync(vhost)?;
-            self.disk.sync("")?;
+            self.disk.sync(&staged.log.directory)?;
         }
         Ok(())
+    }
+
+    /// Makes the names of a vhost's new streams last, and that of its directory, which may be new as well. A group of many
+    /// new streams costs one such sync.
+    pub(crate) fn sync_names<'s>(
+        &self,
+        mut staged: impl Iterator<Item = &'s Staged>,
+    ) -> io::Result<()> {
+        let Some(new) = staged.find(|staged| staged.is_new()) else {
+            return Ok(());
+        };
+        let directory = &new.log.directory;
+        let vhost = directory.split_once('/').map_or("", |(vhost, _)| vhost);
+        self.disk.sync(vhost)?;
+        self.disk.sync("")
     }
 
     /// Lets readers have what was synced, and notes it in the head. Returns the messages if they are few, and whether
@@ -305,6 +313,11 @@ impl Writer {
 }
 
 impl Staged {
+    /// Whether the stream had no file before.
+    fn is_new(&self) -> bool {
+        self.before.is_none() && self.begun == self.table.segments.len()
+    }
+
     /// Whether a message begins another segment.
     fn is_full(&self, append: &StreamAppend) -> bool {
         let limits = &self.log.limits;

@@ -126,30 +126,16 @@ impl Writing {
         group: &mut Group,
         on_written: &dyn Fn(&Arc<str>, Written),
     ) -> Result<(), String> {
-        for id in mem::take(&mut group.deleted) {
-            if let Err(error) = self.delete(vhost, id) {
-                let what = "the files of a deleted stream cannot be removed";
-                group.warning = Some(format!("{what}: {error}"));
-            }
+        if let Err(error) = self.delete(vhost, mem::take(&mut group.deleted)) {
+            let what = "the files of a deleted stream cannot be removed";
+            group.warning = Some(format!("{what}: {error}"));
         }
         let mut staged: Vec<(QueueId, Staged)> = Vec::new();
-        for (id, appends) in &group.appends {
-            if appends.is_empty() {
-                continue;
+        if let Err(error) = self.stage_and_sync(vhost, group, &mut staged) {
+            for (_, staged) in &staged {
+                self.writer.take_back(staged);
             }
-            let log = self.log(vhost, *id, appends);
-            let done = self.writer.stage(&log, appends).and_then(|one| {
-                let synced = self.writer.sync(&one);
-                staged.push((*id, one));
-                synced
-            });
-            if let Err(error) = done {
-                for (_, staged) in &staged {
-                    self.writer.take_back(staged);
-                }
-                let path = &log.directory;
-                return Err(format!("the streams' directory '{path}': {error}"));
-            }
+            return Err(error);
         }
         let mut written = written_of(mem::take(group), None);
         for (id, staged) in staged {
@@ -170,6 +156,30 @@ impl Writing {
         Ok(())
     }
 
+    /// Writes the messages of all streams, and makes them last. After an error those in `staged` are to be taken back.
+    fn stage_and_sync(
+        &mut self,
+        vhost: &Arc<str>,
+        group: &Group,
+        staged: &mut Vec<(QueueId, Staged)>,
+    ) -> Result<(), String> {
+        let fault = |path: &str, error| format!("the streams' directory '{path}': {error}");
+        for (id, appends) in &group.appends {
+            if appends.is_empty() {
+                continue;
+            }
+            let log = self.log(vhost, *id, appends);
+            let done = self.writer.stage(&log, appends).and_then(|one| {
+                let synced = self.writer.sync(&one);
+                staged.push((*id, one));
+                synced
+            });
+            done.map_err(|error| fault(&log.directory, error))?;
+        }
+        let names = self.writer.sync_names(staged.iter().map(|(_, one)| one));
+        names.map_err(|error| fault(&files::of_vhost(vhost), error))
+    }
+
     /// The stream's log, which begins with its first message.
     fn log(&self, vhost: &Arc<str>, id: QueueId, appends: &[StreamAppend]) -> Arc<Log> {
         let mut logs = lock(&self.shared.logs);
@@ -182,7 +192,31 @@ impl Writing {
         Arc::clone(log)
     }
 
-    fn delete(&mut self, vhost: &Arc<str>, id: QueueId) -> io::Result<()> {
+    /// Sets the files of streams aside, with one sync for all, and has them removed.
+    fn delete(&mut self, vhost: &Arc<str>, ids: Vec<QueueId>) -> io::Result<()> {
+        let mut removed = Vec::new();
+        let mut outcome = Ok(());
+        for id in ids {
+            let set_aside = self.set_aside(vhost, id, &mut removed);
+            outcome = outcome.and(set_aside);
+        }
+        if removed.is_empty() {
+            return outcome;
+        }
+        // Before they are removed: a start must not take what is left of them for a damaged stream.
+        self.disk.sync(&files::of_vhost(vhost))?;
+        lock(&self.shared.reads).removed.extend(removed);
+        self.shared.wake_reader.notify_one();
+        outcome
+    }
+
+    /// Gives a deleted stream's directory another name. Adds the paths of its files, by both names.
+    fn set_aside(
+        &mut self,
+        vhost: &Arc<str>,
+        id: QueueId,
+        removed: &mut Vec<String>,
+    ) -> io::Result<()> {
         let log = lock(&self.shared.logs).remove(&(Arc::clone(vhost), id));
         let Some(log) = log else {
             return Ok(());
@@ -195,11 +229,8 @@ impl Writing {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             renamed => renamed?,
         }
-        self.disk.sync(&files::of_vhost(vhost))?;
-        let mut reads = lock(&self.shared.reads);
-        reads.removed.push(log.directory.clone());
-        reads.removed.push(aside);
-        self.shared.wake_reader.notify_one();
+        removed.push(log.directory.clone());
+        removed.push(aside);
         Ok(())
     }
 

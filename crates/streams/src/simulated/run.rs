@@ -82,7 +82,9 @@ impl Run {
             self.next += 1;
         }
         let staged = self.writer.stage(&self.log, &appends).and_then(|staged| {
-            match self.writer.sync(&staged) {
+            let synced = self.writer.sync(&staged);
+            let named = || self.writer.sync_names([&staged].into_iter());
+            match synced.and_then(|()| named()) {
                 Ok(()) => Ok(staged),
                 Err(error) => {
                     self.writer.take_back(&staged);
