@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -66,9 +67,15 @@ def test_a_file_that_changes(node, tmp_path):
     file.write_text("zed: {ticket: hunter5, rôle: user}\n")
     node.await_log(lambda line: "stay in force" in str(line))
     assert comes_in(node, "zed", "hunter4")
+    health = node.health()[1]
+    assert re.search("keys of .*tickets.yaml.* those read before are in force", health), health
+    assert "hunter" not in health
+    assert node.metric("login_sources_outdated") == 1
     file.unlink()
     file.write_text("eve: {ticket: hunter6}\n")
     await_true("the next file is read", lambda: comes_in(node, "eve", "hunter6"))
+    await_true("it is in order", lambda: node.health() == (200, "ok\n"))
+    assert node.metric("login_sources_outdated") == 0
     assert "hunter" not in str(node.log)
 
 

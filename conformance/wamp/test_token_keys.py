@@ -146,6 +146,8 @@ def test_a_server_without_a_trusted_certificate(start_router, tmp_path, first):
     failed = next(line for line in written(node) if line["event"] == "keys_not_fetched")
     assert "certificate" in failed["reason"], failed
     assert server.asked == 0
+    health = node.health()[1]
+    assert f"keys of {server.url()} cannot be read" in health, health
 
 
 def test_an_unknown_key_is_asked_for_once(start_router, server, first, second):

@@ -1,8 +1,8 @@
 //! Pending handshakes and wrong credentials: counts and limits them.
 
 use std::hash::{BuildHasher, RandomState};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use crosstie_auth::wamp::{Cause, Method};
@@ -15,6 +15,7 @@ use tokio::runtime::Handle;
 use crate::audit::Audit;
 use crate::elsewhere::{Outcome, Slot};
 use crate::key_derivation::Deriving;
+use crate::live_methods::LiveMethods;
 
 /// The state shared by all handshakes of a router.
 pub struct Door {
@@ -28,6 +29,8 @@ pub struct Door {
     /// Number of successful and failed fetches of issuers' keys.
     keys_fetched: AtomicU64,
     keys_failed: AtomicU64,
+    /// The listeners whose principals or keys cannot be read again.
+    outdated: Mutex<Vec<Outdated>>,
     /// The runtime that has timers.
     keeper: Handle,
     deriving: Deriving,
@@ -49,8 +52,21 @@ pub struct Refused<'r> {
     pub method: Option<Method>,
 }
 
+/// A source of principals or keys that cannot be read again; what was read before is in force.
+struct Outdated {
+    of: Weak<LiveMethods>,
+    source: String,
+    why: String,
+}
+
 /// A place among the pending handshakes.
 pub struct Place(Arc<AtomicUsize>);
+
+impl Outdated {
+    fn is_in_use(&self) -> bool {
+        self.of.upgrade().is_some_and(|of| !of.is_replaced())
+    }
+}
 
 impl Door {
     pub fn new(
@@ -70,6 +86,7 @@ impl Door {
             refused: [const { AtomicU64::new(0) }; Cause::ALL.len()],
             keys_fetched: AtomicU64::new(0),
             keys_failed: AtomicU64::new(0),
+            outdated: Mutex::default(),
             keeper,
             deriving: Deriving::new(handshake_timeout),
             audit,
@@ -177,6 +194,37 @@ impl Door {
         if let Some(audit) = &self.audit {
             audit.note(&[("event", event), ("url", url), ("reason", reason)]);
         }
+    }
+
+    /// Notes whether a listener's source could be read again.
+    pub(crate) fn note_read(&self, of: &Arc<LiveMethods>, source: &str, read: Result<(), &str>) {
+        let mut outdated = self.outdated.lock();
+        outdated.retain(|each| {
+            let is_this = each.of.as_ptr() == Arc::as_ptr(of) && each.source == source;
+            !is_this && each.is_in_use()
+        });
+        if let Err(why) = read {
+            outdated.push(Outdated {
+                of: Arc::downgrade(of),
+                source: source.to_owned(),
+                why: why.to_owned(),
+            });
+        }
+    }
+
+    /// The sources of principals and keys that cannot be read again, one text for each.
+    pub fn outdated(&self) -> Vec<String> {
+        let outdated = self.outdated.lock();
+        let in_use = outdated.iter().filter(|each| each.is_in_use());
+        let mut texts: Vec<_> = in_use
+            .map(|Outdated { source, why, .. }| {
+                format!("principals or keys of {source} cannot be read, those read before are in force: {why}")
+            })
+            .collect();
+        // Several listeners may have one source.
+        texts.sort_unstable();
+        texts.dedup();
+        texts
     }
 
     /// Number of successful and of failed fetches of issuers' keys.

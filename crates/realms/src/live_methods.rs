@@ -62,7 +62,7 @@ impl LiveMethods {
         let weak = || Arc::downgrade(&live);
         let mut tasks = Vec::new();
         if !configured.files.is_empty() {
-            let watch = watch(weak(), Arc::new(files), stamps, revoke);
+            let watch = watch(weak(), (Arc::new(files), stamps), Arc::clone(door), revoke);
             tasks.push(door.keeper().spawn(watch));
         }
         if let Some(issuer) = &live.issuer {
@@ -169,15 +169,21 @@ async fn follow(live: Weak<LiveMethods>, issuer: Arc<Issuer>, door: Arc<Door>) {
         let Some(live) = live.upgrade() else {
             return;
         };
+        let url = &issuer.source.url;
+        door.note_read(
+            &live,
+            url,
+            fetched.as_ref().map(|_| ()).map_err(|why| &**why),
+        );
         let rest = match fetched {
             Ok(Fetched { keys, holds }) => {
                 failed = 0;
                 let is_new = live.put_keys(keys);
-                door.note_keys(&issuer.source.url, Ok(is_new));
+                door.note_keys(url, Ok(is_new));
                 holds.unwrap_or(max)
             }
             Err(why) => {
-                door.note_keys(&issuer.source.url, Err(&why));
+                door.note_keys(url, Err(&why));
                 failed += 1;
                 min.saturating_mul(1 << failed.min(RETRY_DOUBLINGS_MAX))
             }
@@ -188,10 +194,16 @@ async fn follow(live: Weak<LiveMethods>, issuer: Arc<Issuer>, door: Arc<Door>) {
     }
 }
 
+/// A URL without its login and its query, which may be secret.
+fn shown(url: &str) -> &str {
+    let url = url.split(['?', '#']).next().unwrap_or_default();
+    url.rsplit_once('@').map_or(url, |(_, rest)| rest)
+}
+
 async fn watch(
     live: Weak<LiveMethods>,
-    files: Arc<Files>,
-    mut read: Vec<Stamp>,
+    (files, mut read): (Arc<Files>, Vec<Stamp>),
+    door: Arc<Door>,
     revoke: impl Fn(&Revocation) + Send + 'static,
 ) {
     let mut seen = read.clone();
@@ -223,6 +235,7 @@ async fn watch(
             None => {}
             Some(Ok(methods)) => {
                 let revoked = live.put(methods);
+                door.note_read(&live, &files.to_string(), Ok(()));
                 tracing::info!(
                     revoked = revoked.len(),
                     "principals or keys were reloaded: {files}"
@@ -232,6 +245,7 @@ async fn watch(
                 }
             }
             Some(Err(why)) => {
+                door.note_read(&live, &files.to_string(), Err(&why));
                 tracing::warn!(
                     "cannot reload principals and keys, the previous ones stay in force: {why}"
                 );

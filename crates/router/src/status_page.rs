@@ -112,6 +112,9 @@ fn health(routers: &[Arc<Registry>]) -> (bool, String) {
                 let _ = writeln!(wrong, "Transport '{id}' of router '{router}': {trouble}");
             }
         }
+        for outdated in router.realms.door.outdated() {
+            let _ = writeln!(wrong, "Router '{}': {outdated}", router.id());
+        }
     }
     let workers = routers
         .first()

@@ -233,11 +233,14 @@ fn register_handshakes(registry: &mut Registry, routers: &[Arc<Router>]) {
     let pending: Family<[(&'static str, String); 1], Gauge> = Family::default();
     let refused: Family<[(&'static str, String); 2], Count> = Family::default();
     let fetches: Family<[(&'static str, String); 2], Count> = Family::default();
+    let outdated: Family<[(&'static str, String); 1], Gauge> = Family::default();
     for router in routers {
         let door = &router.realms.door;
         let worker = ("worker", router.id().to_owned());
         let of_worker = pending.get_or_create(&[("worker", router.id().to_owned())]);
         of_worker.set(door.pending() as i64);
+        let of_worker = outdated.get_or_create(&[("worker", router.id().to_owned())]);
+        of_worker.set(door.outdated().len() as i64);
         for cause in Cause::ALL {
             let labels = [worker.clone(), ("cause", cause.name().to_owned())];
             refused.get_or_create(&labels).inc_by(door.refused(cause));
@@ -252,6 +255,11 @@ fn register_handshakes(registry: &mut Registry, routers: &[Arc<Router>]) {
         "token_keys_fetches",
         "Requests for the keys of tokens' issuers, by outcome",
         fetches,
+    );
+    registry.register(
+        "login_sources_outdated",
+        "Files and URLs of principals and keys that cannot be read again, so that the former ones are in force",
+        outdated,
     );
     registry.register(
         "handshakes_pending",
