@@ -172,7 +172,7 @@ impl FloorCaller {
         }
     }
 
-    fn answer(&self, length: usize) -> Answer {
+    fn answer(&self, received: usize) -> Answer {
         let Lengths {
             call,
             invocation,
@@ -181,7 +181,7 @@ impl FloorCaller {
         } = self.lengths;
         let carried = call.min(invocation).min(yielded).min(result) >= NUMBER_BYTES
             && self.one_at_a_time
-            && length == result;
+            && received == result;
         match !carried || self.input[..NUMBER_BYTES] == self.number.to_be_bytes() {
             true => Answer::Right,
             false => Answer::Wrong,
@@ -212,7 +212,7 @@ impl Exchange for FloorCaller {
 
     fn receive(&mut self, answers: &mut Vec<Answer>) -> Result<Option<Instant>, WorkerError> {
         loop {
-            let length = match self.stream.read(&mut self.input) {
+            let length = match self.stream.read(&mut self.input[self.partial..]) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
                 outcome => outcome?,
             };
@@ -228,7 +228,7 @@ impl Exchange for FloorCaller {
                 continue;
             }
             self.traffic.messages += whole as u64;
-            let answer = self.answer(length);
+            let answer = self.answer(received);
             self.in_flight = self.in_flight.saturating_sub(whole);
             answers.extend((0..whole).map(|_| answer));
             return Ok(Some(now));
@@ -246,7 +246,8 @@ pub(crate) fn callee(stream: &Stream, lengths: Lengths) -> Result<Traffic, Worke
     let mut partial = 0;
     let mut traffic = Traffic::default();
     loop {
-        let length = match stream.read(&mut buffer) {
+        // Behind the received part of a message, whose first bytes return its number.
+        let length = match stream.read(&mut buffer[partial..]) {
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => 0,
             outcome => outcome?,
         };

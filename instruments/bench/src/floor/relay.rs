@@ -147,6 +147,11 @@ impl Measure {
         self.partial = received % self.take;
         received / self.take * self.give
     }
+
+    /// The place for the next bytes: behind the received part of a message, whose first bytes carry its number.
+    fn room<'b>(&self, buffer: &'b mut [u8]) -> &'b mut [u8] {
+        &mut buffer[self.partial..]
+    }
 }
 
 const BUFFER_BYTES: usize = 64 * 1024;
@@ -175,7 +180,7 @@ fn pass_on(
 ) -> io::Result<bool> {
     let mut bytes = 0;
     while bytes == 0 {
-        match read_or_end(from.read(buffer))? {
+        match read_or_end(from.read(measure.room(buffer)))? {
             0 => return Ok(false),
             length => bytes = measure.forward(length),
         }
@@ -244,7 +249,10 @@ fn relay_epoll(pairs: Vec<Pair>, lengths: Lengths) -> io::Result<()> {
             if flags.difference(epoll::EventFlags::OUT).is_empty() {
                 continue;
             }
-            let length = match ends[at].stream.try_read(&mut buffer) {
+            let End {
+                stream, measure, ..
+            } = &ends[at];
+            let length = match stream.try_read(measure.room(&mut buffer)) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
                 outcome => read_or_end(outcome)?,
             };

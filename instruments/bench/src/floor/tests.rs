@@ -99,6 +99,17 @@ fn one_after_the_other() {
     }
 }
 
+/// A message that takes several reads keeps its number.
+#[test]
+fn longer_than_a_read() {
+    for waiting in [Waiting::Epoll, Waiting::Blocking] {
+        for unix in [true, false] {
+            let lengths = lengths(400_056, 400_022, 400_021, 400_020);
+            check(unix, waiting, 1, 1, 1, lengths);
+        }
+    }
+}
+
 #[test]
 fn several_in_flight() {
     check(true, Waiting::Blocking, 1, 1, 64, lengths(48, 17, 16, 16));
