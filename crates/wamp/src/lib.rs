@@ -16,6 +16,7 @@ mod options;
 mod payload;
 mod seldom;
 mod serializer;
+mod text;
 pub mod uri;
 mod value;
 

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::DecodeError;
 use super::big::BigInteger;
+use crate::text::from_utf8;
 
 pub(super) type Result<T> = std::result::Result<T, DecodeError>;
 
@@ -124,7 +125,7 @@ pub(super) fn check_text(bytes: &[u8], offset: usize) -> Result<()> {
 /// The text in `bytes`, which begin at `offset`.
 #[inline]
 pub(super) fn text(bytes: &[u8], offset: usize) -> Result<&str> {
-    std::str::from_utf8(bytes).map_err(|error| {
+    from_utf8(bytes).map_err(|error| {
         DecodeError::unexpected(offset + error.valid_up_to(), "UTF-8", "other bytes")
     })
 }

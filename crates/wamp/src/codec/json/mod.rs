@@ -4,6 +4,7 @@
 //! bytes and slice text.
 
 mod number;
+mod plain;
 mod readable;
 mod reader;
 mod string;

@@ -4,7 +4,9 @@ use std::borrow::Cow;
 
 use super::super::DecodeError;
 use super::super::reader::{Kind, Open, Reader, Result, Token, enter};
+use super::plain::plain_length;
 use super::{number, string};
+use crate::text::from_utf8;
 
 pub(in super::super) struct JsonReader<'a> {
     text: &'a str,
@@ -42,7 +44,7 @@ impl<'a> JsonReader<'a> {
         let mut at = start;
         let mut escaped = false;
         loop {
-            at += string::plain_length(&bytes[at..]);
+            at += plain_length(&bytes[at..]);
             match bytes.get(at) {
                 Some(b'"') => {
                     self.at = at + 1;
@@ -113,7 +115,7 @@ impl<'a> JsonReader<'a> {
 
 impl<'a> Reader<'a> for JsonReader<'a> {
     fn new(bytes: &'a [u8]) -> Result<Self> {
-        match std::str::from_utf8(bytes) {
+        match from_utf8(bytes) {
             Ok(text) => Ok(Self {
                 text,
                 at: 0,

@@ -7,35 +7,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 
 use super::super::DecodeError;
 use super::super::reader::Result;
-
-/// Bytes until the first quote, backslash or control character, eight at a time.
-pub(super) fn plain_length(bytes: &[u8]) -> usize {
-    let (words, rest) = bytes.as_chunks::<8>();
-    for (index, word) in words.iter().enumerate() {
-        let special = special_bytes(u64::from_le_bytes(*word));
-        if special != 0 {
-            return index * 8 + special.trailing_zeros() as usize / 8;
-        }
-    }
-    let plain = rest
-        .iter()
-        .take_while(|&&byte| byte >= b' ' && byte != b'"' && byte != b'\\');
-    words.len() * 8 + plain.count()
-}
-
-/// The highest bit of the first special byte in `word` is set, and none of an earlier one.
-///
-/// `(x - 0x01…) & !x & 0x80…` finds zero bytes; a borrow can only spoil bytes above a true one.
-fn special_bytes(word: u64) -> u64 {
-    const LOWEST: u64 = u64::MAX / 0xff;
-    const HIGHEST: u64 = LOWEST * 0x80;
-    let quote = word ^ (LOWEST * b'"' as u64);
-    let backslash = word ^ (LOWEST * b'\\' as u64);
-    let control = word.wrapping_sub(LOWEST * 0x20) & !word;
-    let quote = quote.wrapping_sub(LOWEST) & !quote;
-    let backslash = backslash.wrapping_sub(LOWEST) & !backslash;
-    (quote | backslash | control) & HIGHEST
-}
+use super::plain::plain_length;
 
 /// Reads the escape whose backslash is at `offset`; returns its character and its length.
 pub(super) fn escape(bytes: &[u8], offset: usize) -> Result<(char, usize)> {
@@ -184,23 +156,6 @@ mod tests {
             let mut out = Vec::new();
             write(text, &mut out);
             assert_eq!(escaped_len(text) + 2, out.len(), "{text:?}");
-        }
-    }
-
-    /// Every byte at every place, with every other special byte behind it.
-    #[test]
-    fn runs_end_at_the_first_special_byte() {
-        let special = |byte: u8| byte < b' ' || byte == b'"' || byte == b'\\';
-        for byte in 0..=u8::MAX {
-            for place in 0..20 {
-                for behind in [b'"', b'\\', 0, 0x1f, b' ', b'x', 0xff] {
-                    let mut bytes = [b'x'; 24];
-                    bytes[place] = byte;
-                    bytes[place + 1] = behind;
-                    let expected = bytes.iter().position(|&byte| special(byte));
-                    assert_eq!(plain_length(&bytes), expected.unwrap_or(24), "{bytes:x?}");
-                }
-            }
         }
     }
 

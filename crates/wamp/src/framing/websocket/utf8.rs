@@ -3,6 +3,7 @@
 use std::str;
 
 use crate::framing::FramingError;
+use crate::text::from_utf8;
 
 /// Remembers the character that the last piece ended inside of.
 #[derive(Clone, Copy, Debug, Default)]
@@ -20,7 +21,7 @@ impl Utf8Stream {
             0 => bytes,
             _ => self.complete(bytes)?,
         };
-        match str::from_utf8(rest) {
+        match from_utf8(rest) {
             Ok(_) => Ok(()),
             Err(error) if error.error_len().is_some() => Err(FramingError::Utf8),
             Err(error) => {
