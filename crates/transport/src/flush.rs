@@ -28,6 +28,8 @@ const BATCHES_MAX: usize = 16;
 /// The same in bytes: 0.3 to 1 ms. One call takes half of that, if the socket has so much room.
 const TURN_BYTES_MAX: usize = 1024 * 1024;
 const CALL_BYTES_MAX: usize = TURN_BYTES_MAX / 2;
+/// More than the system's buffer for a Unix socket holds.
+const WIDE_BYTES_MIN: usize = 256 * 1024;
 
 /// How far sending got.
 #[derive(Clone, Copy)]
@@ -210,6 +212,9 @@ impl Connection {
     /// Sends some bytes more than `bytes_max` of `batch`, or all of it, or as much as the socket takes.
     fn send_batch(&self, batch: &mut Queue, bytes_max: usize) -> io::Result<Sent> {
         let socket = self.socket()?;
+        if batch.len() >= WIDE_BYTES_MIN {
+            socket.widen();
+        }
         let mut left = bytes_max;
         while !batch.is_empty() {
             if left == 0 {

@@ -5,7 +5,7 @@ use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
-use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown};
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, sockopt};
 
 /// A connected socket. Every call is a raw system call that never blocks.
 #[derive(Debug)]
@@ -21,6 +21,11 @@ pub enum PeerAddress {
     /// The process id of the client, if the kernel provides it.
     Unix(Option<i32>),
 }
+
+/// Linux's buffer for what a Unix socket sends.
+const USUAL_BUFFER_BYTES: usize = 212_992;
+/// Linux doubles it, and takes no more than `net.core.wmem_max` before, by default its usual size.
+const WIDE_BUFFER_BYTES: usize = 512 * 1024;
 
 impl Socket {
     /// Takes a connected, non-blocking descriptor.
@@ -44,6 +49,18 @@ impl Socket {
         let spare = rustix::buffer::spare_capacity(buffer);
         let (received, _) = rustix::net::recv(&self.fd, spare, RecvFlags::empty())?;
         Ok(received)
+    }
+
+    /// Lets a Unix socket with the system's usual buffer hold more. Large messages are then sent in fewer parts, and wake
+    /// their receiver less often. TCP's buffers grow by themselves.
+    pub(crate) fn widen(&self) {
+        let PeerAddress::Unix(_) = self.peer else {
+            return;
+        };
+        if sockopt::socket_send_buffer_size(&self.fd) == Ok(USUAL_BUFFER_BYTES) {
+            // A socket that stays as it is serves as well.
+            let _ = sockopt::set_socket_send_buffer_size(&self.fd, WIDE_BUFFER_BYTES);
+        }
     }
 
     /// Sends as much of `bytes` as the socket takes.

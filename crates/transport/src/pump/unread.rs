@@ -15,7 +15,8 @@ use crate::{Connection, Socket, Stage, account, balance, clock, cork, waiting};
 const READ_BYTES: usize = 64 * 1024;
 
 /// The buffer of a longer item grows by this, or by a quarter. A read fills the room there is, which takes 0.1 to 1 ms.
-const LARGE_READ_BYTES: usize = 512 * 1024;
+/// Growth copies what has arrived, so most large items need only one.
+const LARGE_READ_BYTES: usize = 1024 * 1024;
 
 /// A read with less room than this is not worth its system call.
 const READ_BYTES_MIN: usize = 4096;
