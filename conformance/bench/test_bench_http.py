@@ -74,7 +74,8 @@ def test_a_web_server_is_asked_for_the_file_alone(tmp_path: Path):
     assert set(found) == {("file", "crosstie"), ("file", "nginx"), ("publish", "crosstie")}
     assert all(row["valid"] for row in found.values()), found
     assert found["file", "crosstie"]["metrics"]["requests_per_s_over_nginx"] > 0
-    assert "÷ nginx ≥ 0.50" in done.stdout
+    assert "requests/s ÷ nginx ≥ 1.00" in done.stdout
+    assert "server CPU ÷ nginx ≤ 1.00" in done.stdout
 
 
 def test_absent_peers_are_named(tmp_path: Path):

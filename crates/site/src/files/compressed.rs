@@ -1,7 +1,6 @@
 //! A cache of compressed files: each is compressed once, however often it is requested.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::io::{self, Read};
 
 use bytes::Bytes;
@@ -40,7 +39,7 @@ impl Compressed {
         &self,
         path: &str,
         tag: &str,
-        file: &File,
+        file: impl Read,
         length: u64,
     ) -> io::Result<Option<Bytes>> {
         if let Some((of, bytes)) = self.kept.lock().files.get(path)

@@ -3,16 +3,17 @@
 //! The kernel resolves the names (openat2 with `RESOLVE_BENEATH`): neither dots nor symbolic links that point outside,
 //! even if created between two steps, leave the directory.
 
-use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use parking_lot::Mutex;
-use rustix::fs::{Dir, Mode, OFlags, ResolveFlags, open, openat2};
+use rustix::fs::{
+    AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, open, openat2, statat,
+};
 use rustix::io::Errno;
 
 /// A directory that files are served from.
@@ -32,10 +33,18 @@ pub(super) enum Found {
 
 /// A readable file.
 pub(super) struct OpenFile {
-    pub(super) file: File,
+    pub(super) file: Arc<File>,
+    pub(super) state: State,
+}
+
+/// What tells one state of a file from another: every write changes the second time, which nothing sets back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct State {
+    device: u64,
+    inode: u64,
     pub(super) length: u64,
-    /// Since 1970.
-    pub(super) modified: Duration,
+    modified: (i64, u64),
+    changed: (i64, u64),
 }
 
 /// Maximum number of names in a listing.
@@ -63,9 +72,9 @@ impl Directory {
         })
     }
 
-    /// Looks up these names.
-    pub(super) fn find(&self, names: &[&str]) -> io::Result<Found> {
-        if names.is_empty() {
+    /// Looks up names, with slashes between.
+    pub(super) fn find(&self, path: &str) -> io::Result<Found> {
+        if path.is_empty() {
             return Ok(match self.directory() {
                 Ok(_) => Found::Directory,
                 Err(Errno::NOENT | Errno::NOTDIR) => Found::Nothing,
@@ -74,7 +83,7 @@ impl Directory {
         }
         // Opening a pipe without a writer would block the thread.
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-        let opened = self.beneath(names, flags);
+        let opened = self.beneath(path, flags);
         let file = match opened {
             Ok(descriptor) => File::from(descriptor),
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV | Errno::NXIO) => {
@@ -82,23 +91,27 @@ impl Directory {
             }
             Err(e) => return Err(e.into()),
         };
-        let metadata = file.metadata()?;
-        if metadata.is_dir() {
-            return Ok(Found::Directory);
-        }
-        if !metadata.is_file() {
-            return Ok(Found::Nothing);
-        }
-        Ok(Found::File(OpenFile {
-            length: metadata.len(),
-            modified: since_1970(metadata.modified()),
-            file,
-        }))
+        let stat = fstat(&file)?;
+        Ok(match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Directory => Found::Directory,
+            FileType::RegularFile => Found::File(OpenFile {
+                state: State::of(&stat),
+                file: Arc::new(file),
+            }),
+            _ => Found::Nothing,
+        })
+    }
+
+    /// The state of the file at that path, whose last name is no link. The path may lead out of the directory.
+    pub(super) fn state(&self, path: &str) -> Option<State> {
+        let directory = self.directory().ok()?;
+        let stat = statat(&*directory, path, AtFlags::SYMLINK_NOFOLLOW);
+        stat.ok().map(|stat| State::of(&stat))
     }
 
     /// The names in a directory, sorted; those of directories end with a slash.
-    pub(super) fn list(&self, names: &[&str]) -> io::Result<Vec<String>> {
-        let path = if names.is_empty() { &["."][..] } else { names };
+    pub(super) fn list(&self, path: &str) -> io::Result<Vec<String>> {
+        let path = if path.is_empty() { "." } else { path };
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::DIRECTORY;
         let mut found = Vec::new();
         for entry in Dir::new(self.beneath(path, flags)?)?.take(NAMES_MAX) {
@@ -116,9 +129,8 @@ impl Directory {
         Ok(found)
     }
 
-    fn beneath(&self, names: &[&str], flags: OFlags) -> rustix::io::Result<OwnedFd> {
+    fn beneath(&self, path: &str, flags: OFlags) -> rustix::io::Result<OwnedFd> {
         let directory = self.directory()?;
-        let path = OsString::from(names.join("/"));
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
         openat2(&*directory, path, flags, Mode::empty(), resolve)
     }
@@ -138,14 +150,36 @@ fn open_directory(path: &PathBuf) -> rustix::io::Result<Arc<OwnedFd>> {
     open(path, flags, Mode::empty()).map(Arc::new)
 }
 
-/// A time that an HTTP header cannot express counts as none.
-fn since_1970(time: io::Result<SystemTime>) -> Duration {
-    let since = time.map(|time| time.duration_since(SystemTime::UNIX_EPOCH));
-    let since = since.ok().and_then(Result::ok).unwrap_or_default();
-    match since < YEAR_10000 {
-        true => since,
-        false => Duration::ZERO,
+impl State {
+    fn of(stat: &Stat) -> Self {
+        Self {
+            device: stat.st_dev,
+            inode: stat.st_ino,
+            length: u64::try_from(stat.st_size).unwrap_or(0),
+            modified: (stat.st_mtime, stat.st_mtime_nsec),
+            changed: (stat.st_ctime, stat.st_ctime_nsec),
+        }
     }
+
+    /// The time of the last modification since 1970. A time that an HTTP header cannot express counts as none.
+    pub(super) fn modified(&self) -> Duration {
+        let since = since_1970(self.modified);
+        match since < YEAR_10000 {
+            true => since,
+            false => Duration::ZERO,
+        }
+    }
+
+    /// The time since 1970 of the last change of the file or its attributes.
+    pub(super) fn changed(&self) -> Duration {
+        since_1970(self.changed)
+    }
+}
+
+fn since_1970((s, ns): (i64, u64)) -> Duration {
+    // Below a billion.
+    let ns = u32::try_from(ns).unwrap_or(0);
+    u64::try_from(s).map_or(Duration::ZERO, |s| Duration::new(s, ns))
 }
 
 const YEAR_10000: Duration = Duration::from_secs(253_402_300_800);

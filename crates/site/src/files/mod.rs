@@ -3,7 +3,9 @@
 mod compressed;
 mod directory;
 mod index;
+mod kept;
 
+use std::borrow::Cow;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -28,6 +30,7 @@ use crate::media_type::media_type;
 use crate::{Answering, Asked, Service, ready};
 use compressed::Compressed;
 use directory::{Directory, Found, OpenFile};
+use kept::{Kept, KeptFile};
 
 /// A service of files.
 pub(crate) struct Files {
@@ -35,9 +38,16 @@ pub(crate) struct Files {
     lists_directories: bool,
     mime_types: Vec<(String, String)>,
     cache_timeout: Option<Duration>,
-    default_file: Option<Vec<String>>,
+    default_file: Option<String>,
     /// Present if texts are compressed.
     compressed: Option<Compressed>,
+    kept: Kept,
+}
+
+/// The bytes of a file that was found.
+enum Source {
+    Kept(Arc<KeptFile>),
+    Open(OpenFile),
 }
 
 /// The file shown for a directory, if it exists.
@@ -50,29 +60,34 @@ impl Files {
                 "files of a Python package are not supported here",
             ));
         };
-        let components = |path: &String| path.split('/').map(str::to_owned).collect();
         Ok(Self {
             directory: Directory::open(node_directory.join(path))?,
             lists_directories: model.lists_directories,
             mime_types: model.mime_types.clone(),
             cache_timeout: model.cache_timeout,
-            default_file: model.default_file.as_ref().map(components),
+            default_file: model.default_file.clone(),
             compressed: model.compresses.then(Compressed::default),
+            kept: Kept::default(),
         })
     }
 
     fn found(&self, asked: &Asked) -> io::Result<Response<Body>> {
         let is_slashed = asked.rest.last().is_none_or(String::is_empty);
-        let path: Vec<&str> = asked.rest.iter().map(String::as_str).collect();
-        let path = path.strip_suffix(&[""]).unwrap_or(&path);
+        let path = asked.rest.join("/");
+        let path = path.strip_suffix('/').unwrap_or(&path);
+        if !is_slashed && let Some(kept) = self.kept.find(&self.directory, path) {
+            return self.file(asked, Source::Kept(kept), path);
+        }
         match self.directory.find(path)? {
-            Found::File(file) if !is_slashed => self.file(asked, file, path),
+            Found::File(file) if !is_slashed => self.opened(asked, file, path),
             Found::Directory if !is_slashed || is_bare(asked) => Ok(slashed(asked)),
             Found::Directory => {
-                let mut index = path.to_vec();
-                index.push(INDEX);
+                let index = match path {
+                    "" => INDEX.to_owned(),
+                    path => format!("{path}/{INDEX}"),
+                };
                 match self.directory.find(&index)? {
-                    Found::File(file) => self.file(asked, file, &index),
+                    Found::File(file) => self.opened(asked, file, &index),
                     _ if self.lists_directories => {
                         let names = self.directory.list(path)?;
                         Ok(index::page(asked.request.uri().path(), &names))
@@ -89,23 +104,45 @@ impl Files {
         let Some(default) = &self.default_file else {
             return Ok(answer::not_found());
         };
-        let path: Vec<&str> = default.iter().map(String::as_str).collect();
-        match self.directory.find(&path)? {
-            Found::File(file) => self.file(asked, file, &path),
+        match self.directory.find(default)? {
+            Found::File(file) => self.opened(asked, file, default),
             _ => Ok(answer::not_found()),
         }
     }
 
-    fn file(&self, asked: &Asked, file: OpenFile, path: &[&str]) -> io::Result<Response<Body>> {
+    fn opened(&self, asked: &Asked, file: OpenFile, path: &str) -> io::Result<Response<Body>> {
+        let describe = |validators: &Validators| self.describe(validators, path);
+        let source = match self.kept.renew(path, &file, SystemTime::now(), describe)? {
+            Some(kept) => Source::Kept(kept),
+            None => Source::Open(file),
+        };
+        self.file(asked, source, path)
+    }
+
+    fn file(&self, asked: &Asked, source: Source, path: &str) -> io::Result<Response<Body>> {
         let request = asked.request.headers();
-        let mut validators = Validators::new(file.modified, file.length);
         let mut response = Response::new(answer::full(""));
-        let encoded = self.encoded(request, &file, &validators, path)?;
+        let (mut validators, file_length) = match &source {
+            Source::Kept(kept) => {
+                *response.headers_mut() = kept.headers.clone();
+                (Cow::Borrowed(&kept.validators), kept.bytes.len() as u64)
+            }
+            Source::Open(file) => {
+                let length = file.state.length;
+                let validators = Validators::new(file.state.modified(), length);
+                *response.headers_mut() = self.describe(&validators, path);
+                (Cow::Owned(validators), length)
+            }
+        };
+        self.limit_age(response.headers_mut());
+        let encoded = self.encoded(request, &source, file_length, &validators, path)?;
         if encoded.is_some() {
-            validators = validators.encoded("gzip");
-            insert(response.headers_mut(), CONTENT_ENCODING, "gzip".to_owned());
+            let coded = validators.encoded("gzip");
+            let headers = response.headers_mut();
+            insert(headers, CONTENT_ENCODING, "gzip".to_owned());
+            insert(headers, ETAG, coded.tag().to_owned());
+            validators = Cow::Owned(coded);
         }
-        self.describe(response.headers_mut(), &validators, path);
         let condition = condition(request).judge(&validators);
         if let Some(status) = condition {
             *response.status_mut() =
@@ -122,61 +159,42 @@ impl Files {
             }
             return Ok(response);
         }
-        let asked_for = text(request, RANGE)
-            .filter(|_| text(request, IF_RANGE).is_none_or(|text| validators.are_those_of(text)));
-        let range = asked_for.map_or(Range::All, |text| range::parse(text, file.length));
-        let (first, length) = match range {
-            Range::All => (0, file.length),
-            Range::Part { first, length } => {
-                *response.status_mut() = StatusCode::PARTIAL_CONTENT;
-                let last = first + length - 1;
-                let part = format!("bytes {first}-{last}/{}", file.length);
-                insert(response.headers_mut(), CONTENT_RANGE, part);
-                (first, length)
-            }
-            Range::Unsatisfiable => {
-                *response.status_mut() = StatusCode::RANGE_NOT_SATISFIABLE;
-                let whole = format!("bytes */{}", file.length);
-                insert(response.headers_mut(), CONTENT_RANGE, whole);
-                return Ok(response);
-            }
-        };
-        if *asked.request.method() == Method::HEAD {
-            insert(response.headers_mut(), CONTENT_LENGTH, length.to_string());
-        } else {
-            let part = Part::new(Arc::new(file.file), first, length);
-            *response.body_mut() = content::body(&asked.connection, part, length)?;
-        }
-        Ok(response)
+        whole_or_part(asked, &source, file_length, &validators, response)
     }
 
     /// The compressed file, if the client accepts gzip and requests the whole file.
     fn encoded(
         &self,
         request: &HeaderMap,
-        file: &OpenFile,
+        source: &Source,
+        file_length: u64,
         validators: &Validators,
-        path: &[&str],
+        path: &str,
     ) -> io::Result<Option<Bytes>> {
         let Some(compressed) = &self.compressed else {
             return Ok(None);
         };
         let takes = text(request, ACCEPT_ENCODING).is_some_and(coding::takes_gzip);
         let is_whole = !request.contains_key(RANGE);
-        let name = path.last().copied().unwrap_or_default();
+        let name = last_name(path);
         let is_text = coding::is_compressible(&media_type(&self.mime_types, name));
-        if !(takes && is_whole && is_text && compressed::is_worth_it(file.length)) {
+        if !(takes && is_whole && is_text && compressed::is_worth_it(file_length)) {
             return Ok(None);
         }
-        compressed.of(&path.join("/"), validators.tag(), &file.file, file.length)
+        let tag = validators.tag();
+        match source {
+            Source::Kept(kept) => compressed.of(path, tag, &kept.bytes[..], file_length),
+            Source::Open(file) => compressed.of(path, tag, &*file.file, file_length),
+        }
     }
 
     /// The headers of a file, whether it is sent or not.
-    fn describe(&self, headers: &mut HeaderMap, validators: &Validators, path: &[&str]) {
-        let name = path.last().copied().unwrap_or_default();
-        insert(headers, CONTENT_TYPE, media_type(&self.mime_types, name));
-        insert(headers, ETAG, validators.tag().to_owned());
-        insert(headers, LAST_MODIFIED, validators.modified_text());
+    fn describe(&self, validators: &Validators, path: &str) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        let kind = media_type(&self.mime_types, last_name(path));
+        insert(&mut headers, CONTENT_TYPE, kind);
+        insert(&mut headers, ETAG, validators.tag().to_owned());
+        insert(&mut headers, LAST_MODIFIED, validators.modified_text());
         headers.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
         // Files do not depend on the client, so that pages of any origin may read them.
         headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
@@ -185,10 +203,18 @@ impl Files {
         }
         if let Some(age) = self.cache_timeout {
             let text = format!("max-age={}, public", age.as_secs());
-            insert(headers, CACHE_CONTROL, text);
-            if let Some(at) = SystemTime::now().checked_add(age) {
-                insert(headers, EXPIRES, httpdate::fmt_http_date(at));
-            }
+            insert(&mut headers, CACHE_CONTROL, text);
+        }
+        headers
+    }
+
+    /// The header of a file that depends on the time.
+    fn limit_age(&self, headers: &mut HeaderMap) {
+        let at = self
+            .cache_timeout
+            .map(|age| SystemTime::now().checked_add(age));
+        if let Some(Some(at)) = at {
+            insert(headers, EXPIRES, httpdate::fmt_http_date(at));
         }
     }
 }
@@ -201,6 +227,52 @@ impl Service for Files {
         let found = self.found(&asked);
         ready(found.unwrap_or_else(|e| failed(&asked.request.uri().to_string(), &e)))
     }
+}
+
+/// Completes the answer for a file, or for the part of it that is requested.
+fn whole_or_part(
+    asked: &Asked,
+    source: &Source,
+    file_length: u64,
+    validators: &Validators,
+    mut response: Response<Body>,
+) -> io::Result<Response<Body>> {
+    let request = asked.request.headers();
+    let asked_for = text(request, RANGE)
+        .filter(|_| text(request, IF_RANGE).is_none_or(|text| validators.are_those_of(text)));
+    let range = asked_for.map_or(Range::All, |text| range::parse(text, file_length));
+    let (first, length) = match range {
+        Range::All => (0, file_length),
+        Range::Part { first, length } => {
+            *response.status_mut() = StatusCode::PARTIAL_CONTENT;
+            let last = first + length - 1;
+            let part = format!("bytes {first}-{last}/{file_length}");
+            insert(response.headers_mut(), CONTENT_RANGE, part);
+            (first, length)
+        }
+        Range::Unsatisfiable => {
+            *response.status_mut() = StatusCode::RANGE_NOT_SATISFIABLE;
+            let whole = format!("bytes */{file_length}");
+            insert(response.headers_mut(), CONTENT_RANGE, whole);
+            return Ok(response);
+        }
+    };
+    if *asked.request.method() == Method::HEAD {
+        insert(response.headers_mut(), CONTENT_LENGTH, length.to_string());
+    } else {
+        *response.body_mut() = match source {
+            Source::Kept(kept) => {
+                // A part lies within the file.
+                let (first, length) = (first as usize, length as usize);
+                answer::full(kept.bytes.slice(first..first + length))
+            }
+            Source::Open(file) => {
+                let part = Part::new(Arc::clone(&file.file), first, length);
+                content::body(&asked.connection, part, length)?
+            }
+        };
+    }
+    Ok(response)
 }
 
 /// Whether the request is for the service's own path without a trailing slash, which relative names need.
@@ -221,6 +293,10 @@ fn slashed(asked: &Asked) -> Response<Body> {
     *response.status_mut() = StatusCode::FOUND;
     insert(response.headers_mut(), LOCATION, location);
     response
+}
+
+fn last_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or_default()
 }
 
 fn condition(headers: &HeaderMap) -> Condition<'_> {

@@ -160,7 +160,8 @@ impl Instrument for Http {
         let (crossbar, nginx) = (HttpPeer::Crossbar.name(), HttpPeer::Nginx.name());
         match section.case.kind() {
             Kind::Requests(Request::File) => vec![
-                Goal::over("requests/s ÷ nginx", nginx, RATE, Bound::AtLeast(0.5)),
+                Goal::over("requests/s ÷ nginx", nginx, RATE, Bound::AtLeast(1.0)),
+                Goal::over("server CPU ÷ nginx", nginx, SERVER_CPU, Bound::AtMost(1.0)),
                 Goal::over(
                     "requests/s ÷ crossbar",
                     crossbar,
