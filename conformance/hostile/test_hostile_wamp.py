@@ -24,6 +24,8 @@ from rig.session import (
     RESULT,
     SUBSCRIBE,
     SUBSCRIBED,
+    UNREGISTER,
+    UNREGISTERED,
     YIELD,
 )
 from rig.waiting import await_true
@@ -211,11 +213,14 @@ def deaf(stage: Stage, count: int) -> list[RawSocket]:
 def results_come(stage: Stage, count: int) -> None:
     """A caller gets results of 3 MB."""
     with stage.session() as caller, stage.session() as callee:
-        callee.register("com.innocent")
+        registration = callee.register("com.innocent")
         for _ in range(count):
             request = caller.ask(CALL, {}, "com.innocent")
             callee.say(YIELD, callee.hear(INVOCATION)[1], {}, ["x" * 3_000_000])
             assert caller.hear(RESULT)[1] == request
+        # The router need not have noticed the end of this session when the next one registers.
+        callee.ask(UNREGISTER, registration)
+        callee.hear(UNREGISTERED)
 
 
 def test_subscribers_who_do_not_read(attacked):
