@@ -172,7 +172,7 @@ async fn follow(live: Weak<LiveMethods>, issuer: Arc<Issuer>, door: Arc<Door>) {
         let url = &issuer.source.url;
         door.note_read(
             &live,
-            url,
+            shown(url),
             fetched.as_ref().map(|_| ()).map_err(|why| &**why),
         );
         let rest = match fetched {
@@ -286,5 +286,21 @@ impl std::fmt::Display for Files {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let paths = self.configured.files.iter().map(|file| &*file.path);
         f.write_str(&paths.collect::<Vec<_>>().join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shown;
+
+    #[test]
+    fn a_shown_url_has_no_secret() {
+        for (url, expected) in [
+            ("https://keys.example/a", "https://keys.example/a"),
+            ("https://keys.example/a?token=x#y", "https://keys.example/a"),
+            ("https://joe:secret@keys.example/a", "keys.example/a"),
+        ] {
+            assert_eq!(shown(url), expected, "{url}");
+        }
     }
 }
