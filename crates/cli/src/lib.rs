@@ -41,6 +41,7 @@ mod status;
 mod stop;
 mod store;
 mod subscribe;
+mod upgrade;
 mod version;
 mod wamp_arguments;
 
@@ -73,6 +74,7 @@ enum Command {
     Reload(reload::Arguments),
     Drain(drain::DrainArguments),
     Undrain(drain::UndrainArguments),
+    Upgrade(upgrade::Arguments),
     /// Show whether the node of a node directory runs.
     Status(status::Arguments),
     Queues(queues::QueuesArguments),
@@ -137,6 +139,7 @@ pub fn main() -> ExitCode {
         Command::Reload(arguments) => reload::run(arguments),
         Command::Drain(arguments) => drain::drain(arguments),
         Command::Undrain(arguments) => drain::undrain(arguments),
+        Command::Upgrade(arguments) => upgrade::run(arguments),
         Command::Status(arguments) => status::run(arguments),
         Command::Queues(arguments) => queues::queues(arguments),
         Command::Exchanges(arguments) => queues::exchanges(arguments),

@@ -13,7 +13,9 @@ use crosstie_config::{
 };
 use crosstie_node::directory::{NodeDirectory, NodeKey, Occupied, RunDirectory, TakeError};
 use crosstie_node::process::raise_descriptor_limit;
-use crosstie_node::{Node, Options, Outcome, ReloadSource, Reloader, ServiceManager, handed};
+use crosstie_node::{
+    Node, Options, Outcome, ReloadSource, Reloader, ServiceManager, Takeover, handed,
+};
 use tokio::net::UnixStream;
 use tracing::{error, info, warn};
 
@@ -78,6 +80,9 @@ pub(crate) struct StartArguments {
     /// Stop after this many seconds.
     #[arg(long, value_name = "SECONDS")]
     shutdownafter: Option<f64>,
+    /// Take over from the running node whose socket is standard input.
+    #[arg(long, hide = true)]
+    takes_over: bool,
     /// Taken for the sake of Crossbar.io's users; the log has no colours.
     #[arg(long, value_name = "WHETHER", hide = true)]
     color: Option<String>,
@@ -86,15 +91,33 @@ pub(crate) struct StartArguments {
 /// The parts of a node that has a directory, for as long as it runs.
 struct Home {
     /// `None` if the directory is not writable.
-    occupied: Option<Occupied>,
+    occupied: Option<Arc<Occupied>>,
     private: RunDirectory,
     key: NodeKey,
 }
 
 pub(crate) fn run(arguments: &StartArguments) -> anyhow::Result<ExitCode> {
     // Before anything is opened, so that a descriptor is one of the service manager's for certain.
-    handed::receive(&|name| std::env::var_os(name))
-        .context("cannot take over the sockets of the service manager")?;
+    let mut takeover = None;
+    if arguments.takes_over {
+        let received = Takeover::receive().context("cannot take over from the running node")?;
+        takeover = Some(received);
+    } else {
+        handed::receive(&|name| std::env::var_os(name))
+            .context("cannot take over the sockets of the service manager")?;
+    }
+    let outcome = run_logged(arguments, &mut takeover);
+    if let (Err(error), Some(takeover)) = (&outcome, &takeover) {
+        takeover.fail(&chain(error));
+    }
+    outcome
+}
+
+/// Sets the log up, and runs the node. The hand-over is left to the caller until the node has it.
+fn run_logged(
+    arguments: &StartArguments,
+    takeover: &mut Option<Takeover>,
+) -> anyhow::Result<ExitCode> {
     let current = std::env::current_dir().context("no current directory")?;
     let found = find(arguments, &current)?;
     let directory = found
@@ -111,11 +134,20 @@ pub(crate) fn run(arguments: &StartArguments) -> anyhow::Result<ExitCode> {
         log_directory.as_deref(),
         Some(crosstie_node::CHILD_LINES),
     )?;
-    let outcome = run_node(arguments, found.as_ref(), directory, shutdown_after);
+    let outcome = run_node(
+        arguments,
+        found.as_ref(),
+        directory,
+        shutdown_after,
+        takeover,
+    );
     // A collector of logs should find there why the node did not start.
     let is_collected = log_directory.is_some() || arguments.logformat == LogFormat::Json;
     match outcome {
         Err(error) if is_collected && arguments.loglevel != LogLevel::None => {
+            if let Some(takeover) = takeover {
+                takeover.fail(&chain(&error));
+            }
             for line in chain(&error).lines() {
                 error!("{line}");
             }
@@ -130,6 +162,7 @@ fn run_node(
     found: Option<&NodeDirectory>,
     directory: &Path,
     shutdown_after: Option<Duration>,
+    takeover: &mut Option<Takeover>,
 ) -> anyhow::Result<ExitCode> {
     // Before anything is opened: structures that are sized by the limit read it once.
     raise_descriptor_limit();
@@ -144,8 +177,12 @@ fn run_node(
         Signals::catch_with_hangup(move || handle_hangup(reloader.get()))?
     };
     let loaded = found.map(|found| load(&found.config)).transpose()?;
-    let home = found.map(|found| open(&found.path)).transpose()?;
+    let home = found.map(|found| open(&found.path, takeover.as_mut()));
+    let home = home.transpose()?;
     banner(home.as_ref(), directory);
+    if let Some(takeover) = takeover {
+        takeover.report();
+    }
     report_unused(arguments);
     let (mut node_config, reload) = match (loaded, found) {
         (Some(loaded), Some(found)) => {
@@ -160,13 +197,17 @@ fn run_node(
     if let Some(title) = &node_config.controller.title {
         info!("{title}");
     }
-    let options = options(arguments, directory, home.as_ref(), reload, shutdown_after)?;
+    if let (Some(_), Some(reload)) = (&takeover, &reload) {
+        // The running node goes on if any file that the configuration names is wrong.
+        (reload.load)().map_err(anyhow::Error::msg)?;
+    }
+    let mut options = options(arguments, directory, home.as_ref(), reload, shutdown_after)?;
+    options.takeover = takeover.take();
     let outcome = runtime.block_on(async {
-        if let Some(management) = &options.management {
+        if let (Some(management), None) = (&options.management, &options.takeover) {
             check_alone(management).await?;
         }
         let node = Node::start(node_config, options).await?;
-        tell_others(home.as_ref(), node.management_url().as_deref());
         // The only one that is set.
         let _ = reloader.set(node.reloader());
         anyhow::Ok(node.run(async || signals.next().await).await)
@@ -210,6 +251,8 @@ fn options(
         accepts_loss: arguments.accept_loss,
         shutdown_after,
         manager: service_manager()?,
+        occupied: home.and_then(|home| home.occupied.clone()),
+        takeover: None,
         reload,
     })
 }
@@ -299,14 +342,10 @@ async fn check_alone(management: &Path) -> anyhow::Result<()> {
 }
 
 /// Makes the directory this node's. A node runs also if its directory is not writable.
-fn open(directory: &Path) -> anyhow::Result<Home> {
-    let occupied = match Occupied::take(directory) {
-        Ok(occupied) => Some(occupied),
-        Err(error @ TakeError::Running { .. }) => return Err(error.into()),
-        Err(error) => {
-            warn!("{error}");
-            None
-        }
+fn open(directory: &Path, takeover: Option<&mut Takeover>) -> anyhow::Result<Home> {
+    let occupied = match takeover.and_then(Takeover::take_lock) {
+        Some(lock) => Some(Occupied::inherit(directory, lock)?),
+        None => occupy(directory)?,
     };
     let loaded = NodeKey::load_or_make(directory)?;
     for warning in &loaded.warnings {
@@ -314,10 +353,21 @@ fn open(directory: &Path) -> anyhow::Result<Home> {
     }
     let preferred = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     Ok(Home {
-        occupied,
+        occupied: occupied.map(Arc::new),
         private: RunDirectory::make(preferred.as_deref(), directory)?,
         key: loaded.key,
     })
+}
+
+fn occupy(directory: &Path) -> anyhow::Result<Option<Occupied>> {
+    match Occupied::take(directory) {
+        Ok(occupied) => Ok(Some(occupied)),
+        Err(error @ TakeError::Running { .. }) => Err(error.into()),
+        Err(error) => {
+            warn!("{error}");
+            Ok(None)
+        }
+    }
 }
 
 fn banner(home: Option<&Home>, directory: &Path) {
@@ -439,12 +489,4 @@ fn moving(arguments: &StartArguments) -> Vec<&'static str> {
     let tcp = arguments.listen.is_none().then_some(EMBEDDED_TCP);
     let amqp = arguments.amqp.is_none().then_some(EMBEDDED_AMQP);
     tcp.into_iter().chain(amqp).collect()
-}
-
-/// Writes the address of its management realm into the node's directory.
-fn tell_others(home: Option<&Home>, management: Option<&str>) {
-    let occupied = home.and_then(|home| home.occupied.as_ref());
-    if let Some(Err(error)) = occupied.map(|occupied| occupied.write(management)) {
-        warn!("Cannot write the node's process id file: {error}");
-    }
 }

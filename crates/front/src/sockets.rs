@@ -7,13 +7,16 @@ use std::time::Duration;
 
 use crosstie_config as model;
 use crosstie_transport::descriptors::is_shortage;
+use crosstie_transport::passed::Wanted;
 use crosstie_transport::{Endpoint, Listener, Socket, TcpOptions, Workers};
 
 use crate::report;
 
-/// Binds the endpoint. `stall_max` limits the time that sent bytes stay unacknowledged, unless the endpoint has a
-/// `user_timeout`. Needs a tokio context, which then accepts.
+/// Binds the endpoint, or adopts the socket that another process of the node passed for the listener of that name or
+/// address. `stall_max` limits the time that sent bytes stay unacknowledged, unless the endpoint has a `user_timeout`.
+/// Needs a tokio context, which then accepts.
 pub fn bind(
+    name: &str,
     endpoint: &model::Endpoint,
     nodelay: bool,
     mode: Option<u32>,
@@ -21,12 +24,27 @@ pub fn bind(
     stall_max: Duration,
 ) -> io::Result<Listener> {
     match endpoint {
-        model::Endpoint::Tcp(tcp) => bind_first_free(tcp, options(tcp, nodelay, stall_max)),
-        model::Endpoint::Unix { path, backlog } => Listener::bind(Endpoint::Unix {
-            path: directory.join(path),
-            backlog: *backlog as i32,
-            mode,
-        }),
+        model::Endpoint::Tcp(tcp) => {
+            let options = options(tcp, nodelay, stall_max);
+            let wanted = Wanted::Tcp {
+                interface: tcp.interface,
+                port: tcp.port,
+                last: tcp.port_last,
+            };
+            let passed = Listener::adopt_passed(name, wanted, &options)?;
+            passed.map_or_else(|| bind_first_free(tcp, options), Ok)
+        }
+        model::Endpoint::Unix { path, backlog } => {
+            let (path, backlog) = (directory.join(path), *backlog as i32);
+            let options = options_of_unix(backlog);
+            let passed = Listener::adopt_passed(name, Wanted::Unix(&path), &options)?;
+            let endpoint = Endpoint::Unix {
+                path,
+                backlog,
+                mode,
+            };
+            passed.map_or_else(|| Listener::bind(endpoint), Ok)
+        }
         model::Endpoint::Systemd(given) => {
             Listener::adopt_handed(&given.name, &options_of_handed(given, nodelay, stall_max))
         }
@@ -45,10 +63,7 @@ pub fn adjust(
 ) -> io::Result<()> {
     match endpoint {
         model::Endpoint::Tcp(tcp) => listener.adjust(&options(tcp, nodelay, stall_max)),
-        model::Endpoint::Unix { backlog, .. } => listener.adjust(&TcpOptions {
-            backlog: *backlog as i32,
-            ..TcpOptions::default()
-        }),
+        model::Endpoint::Unix { backlog, .. } => listener.adjust(&options_of_unix(*backlog as i32)),
         model::Endpoint::Systemd(given) => {
             listener.adjust(&options_of_handed(given, nodelay, stall_max))
         }
@@ -62,6 +77,13 @@ fn options(tcp: &model::TcpEndpoint, nodelay: bool, stall_max: Duration) -> TcpO
         shared: tcp.shared,
         user_timeout: tcp.user_timeout.unwrap_or(stall_max),
         nodelay,
+        ..TcpOptions::default()
+    }
+}
+
+fn options_of_unix(backlog: i32) -> TcpOptions {
+    TcpOptions {
+        backlog,
         ..TcpOptions::default()
     }
 }

@@ -337,6 +337,8 @@ fn options_in(directory: &Path) -> Options {
         accepts_loss: false,
         shutdown_after: None,
         manager: ServiceManager::default(),
+        occupied: None,
+        takeover: None,
         reload: None,
     }
 }

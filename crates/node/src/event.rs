@@ -1,6 +1,7 @@
 //! The events of the node's one loop.
 
 use std::path::PathBuf;
+use std::time::Instant;
 
 use crosstie_config::{Config, Tree};
 use tokio::sync::mpsc;
@@ -9,6 +10,7 @@ use crate::management::Request;
 use crate::process::Ended;
 use crate::programs::StartProgram;
 use crate::reload::ReloadOrder;
+use crate::upgrade::News;
 use crate::workers::hosted::NotStarted;
 
 /// An event.
@@ -55,6 +57,12 @@ pub(crate) enum Event {
     StartProgram(StartProgram),
     /// A client calls a procedure of the management realm.
     Request(Request),
+    /// Something happened in the upgrade of that number.
+    Upgrade { number: u64, news: News },
+    /// The caller of a finished upgrade has the answer, or soon will have.
+    Farewell { sessions: usize, until: Instant },
+    /// The process that this one has taken over from has ended.
+    FormerEnded,
     /// The next step of the drain of that number.
     DrainDue(u64),
     /// The configuration is to be read anew.

@@ -33,12 +33,13 @@ mod shutdown;
 mod start;
 mod task;
 mod triggers;
+mod upgrade;
 mod workers;
 
 pub use crosstie_config as config;
 /// Checks of files as a node would use them, without a node; and the sockets that the process was passed.
 pub use crosstie_router::{
-    amqp::NatsCredentials, amqp::try_import, certificates, check_peer, check_tls, handed,
+    amqp::NatsCredentials, amqp::try_import, certificates, check_peer, check_tls, handed, passed,
 };
 pub use embedded::{EmbeddedError, EmbeddedNode, EmbeddedOptions, test_node};
 pub use node::Node;
@@ -47,3 +48,4 @@ pub use reload::{ReloadSource, Reloader};
 pub use report::CHILD_LINES;
 pub use service_manager::ServiceManager;
 pub use start::{Options, StartError};
+pub use upgrade::{TAKES_OVER, Takeover};

@@ -4,6 +4,7 @@
 //! long as the node: children are started from it.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use crosstie_config::{Limits, ShutdownTrigger};
@@ -12,6 +13,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tracing::{info, warn};
 
+use crate::directory::Occupied;
 use crate::drain::Drain;
 use crate::event::{Event, Events};
 use crate::management::Management;
@@ -20,6 +22,7 @@ use crate::place::Place;
 use crate::process::Children;
 use crate::reload::{Reloader, Reloads};
 use crate::service_manager::ServiceManager;
+use crate::upgrade::{Successor, Upgrade, UpgradeOrder};
 use crate::workers::Worker;
 
 /// A running node.
@@ -53,6 +56,18 @@ pub struct Node {
     /// The addresses of the operators' pages, if any.
     pub(crate) admin_urls: Vec<String>,
     pub(crate) manager: ServiceManager,
+    /// The node's directory, if it is writable.
+    pub(crate) occupied: Option<Arc<Occupied>>,
+    /// The present upgrade.
+    pub(crate) upgrade: Option<Upgrade>,
+    /// An upgrade that waits until the node is ready.
+    pub(crate) upgrade_waiting: Option<UpgradeOrder>,
+    /// Number of upgrades that were begun.
+    pub(crate) upgrades: u64,
+    /// The process that serves in the place of this one, which ends.
+    pub(crate) succeeded: Option<Successor>,
+    /// The process that this one has taken over from has not ended. Processes of workers wait for that.
+    pub(crate) awaits_former: bool,
 }
 
 impl Node {
@@ -61,6 +76,7 @@ impl Node {
         self.show_workers();
         loop {
             self.report_ready();
+            self.begin_upgrade();
             if let Some(outcome) = self.outcome() {
                 // Tasks with orders to kill run before they end with the runtime.
                 tokio::task::yield_now().await;
@@ -119,6 +135,9 @@ impl Node {
                 }
             }
             Event::Request(request) => self.handle_request(request),
+            Event::Upgrade { number, news } => self.handle_upgrade(number, news),
+            Event::Farewell { sessions, until } => self.handle_farewell(sessions, until),
+            Event::FormerEnded => self.handle_former_ended(),
             Event::DrainDue(number) => self.handle_drain_due(number),
             Event::Reload(order) => self.handle_reload(order),
             Event::Loaded { order, loaded } => self.handle_loaded(order, loaded),

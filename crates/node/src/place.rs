@@ -22,6 +22,11 @@ pub(crate) struct Place {
 }
 
 impl Place {
+    /// Whether the node has a directory for sockets of its own.
+    pub(crate) fn is_private(&self) -> bool {
+        self.private.is_some()
+    }
+
     /// The socket of the management realm.
     pub(crate) fn management_socket(&self) -> Option<PathBuf> {
         let private = self.private.as_ref();

@@ -29,6 +29,8 @@ struct Shared {
     watchdog: Option<Duration>,
     watched: Mutex<Vec<Threads>>,
     is_stopping: AtomicBool,
+    /// Another process is the service.
+    is_handed_over: AtomicBool,
 }
 
 /// A manager whose queue is full does not delay the node for longer.
@@ -58,6 +60,7 @@ impl ServiceManager {
             watchdog,
             watched: Mutex::default(),
             is_stopping: AtomicBool::new(false),
+            is_handed_over: AtomicBool::new(false),
         }))))
     }
 
@@ -90,6 +93,14 @@ impl ServiceManager {
         self.send("STATUS=Ready");
     }
 
+    /// Another process is the service from now on. The watchdog is that one's to feed.
+    pub(crate) fn hand_over_to(&self, pid: u32) {
+        if let Some(shared) = &self.0 {
+            shared.is_handed_over.store(true, Ordering::Relaxed);
+        }
+        self.send(&format!("MAINPID={pid}"));
+    }
+
     pub(crate) fn stopping(&self) {
         if let Some(shared) = &self.0 {
             shared.is_stopping.store(true, Ordering::Relaxed);
@@ -113,12 +124,12 @@ impl Shared {
         }
     }
 
-    /// Feeds the watchdog for as long as the process runs. Half of the time may pass without a turn of a thread: with
+    /// Feeds the watchdog for as long as the process is the service. Half of the time may pass without a turn of a thread: with
     /// the interval of messages, and the time that the manager waits, a thread that is blocked for less than the whole time
     /// is harmless.
     fn feed(&self, watchdog: Duration) {
         let mut before = Vec::new();
-        loop {
+        while !self.is_handed_over.load(Ordering::Relaxed) {
             let stuck = match self.is_stopping.load(Ordering::Relaxed) {
                 // The manager limits the time of a stop; threads that have ended are no fault.
                 true => Vec::new(),

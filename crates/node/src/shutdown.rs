@@ -46,7 +46,14 @@ impl Node {
 
     /// Requests the end of every process; their ends trigger the rest.
     pub(crate) fn begin_end(&mut self, outcome: Outcome) {
-        self.manager.stopping();
+        if self.end_upgrade(outcome) {
+            // The end begins when the upgrade is given up.
+            return;
+        }
+        if self.succeeded.is_none() {
+            // Or else the service goes on in another process.
+            self.manager.stopping();
+        }
         // Before clients are disconnected: a client that reconnects too early is refused, and retries.
         self.close_listeners();
         self.ending = Some(Ending {

@@ -1,7 +1,7 @@
 //! The start of a node: from its configuration to running workers.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -10,7 +10,7 @@ use crosstie_router::{Audit, RouterOptions};
 use tokio::sync::mpsc;
 use tracing::{info, warn};
 
-use crate::directory::NodeKey;
+use crate::directory::{NodeKey, Occupied};
 use crate::event::Event;
 use crate::management;
 use crate::node::Node;
@@ -21,6 +21,7 @@ use crate::reload::{ReloadSource, Reloads};
 use crate::report;
 use crate::service_manager::ServiceManager;
 use crate::triggers;
+use crate::upgrade::Takeover;
 
 /// The parameters of a node beside its configuration.
 pub struct Options {
@@ -49,6 +50,10 @@ pub struct Options {
     pub shutdown_after: Option<Duration>,
     /// The service manager that started the process, if any.
     pub manager: ServiceManager,
+    /// The node's directory, if it is writable. The node announces itself there.
+    pub occupied: Option<Arc<Occupied>>,
+    /// The hand-over by a former process of the node.
+    pub takeover: Option<Takeover>,
     /// The configuration's file; `None` for the embedded default.
     pub reload: Option<ReloadSource>,
 }
@@ -65,17 +70,23 @@ pub enum StartError {
     Admin(String),
     #[error("cannot open the audit log {path}: {error}")]
     AuditLog { path: String, error: std::io::Error },
+    #[error("cannot take over from the running node: {0}")]
+    Takeover(String),
     #[error("cannot start the thread that feeds the service manager's watchdog: {0}")]
     Watchdog(std::io::Error),
 }
 
-fn open_audit(log: &AuditLog, directory: &Path) -> Result<Arc<Audit>, StartError> {
-    let path = directory.join(&log.file);
-    let opened = Audit::open(&path, log.file_bytes_max);
-    opened.map(Arc::new).map_err(|error| StartError::AuditLog {
+fn open_audit(log: &AuditLog, options: &Options) -> Result<Arc<Audit>, StartError> {
+    let path = options.directory.join(&log.file);
+    let opened = Audit::open(&path, log.file_bytes_max).map(Arc::new);
+    let opened = opened.map_err(|error| StartError::AuditLog {
         path: path.display().to_string(),
         error,
-    })
+    });
+    if let (Err(error), Some(takeover)) = (&opened, &options.takeover) {
+        takeover.fail(&error.to_string());
+    }
+    opened
 }
 
 impl Node {
@@ -83,6 +94,9 @@ impl Node {
     /// processes have been started.
     pub async fn start(config: Config, options: Options) -> Result<Self, StartError> {
         let (events, incoming) = mpsc::unbounded_channel();
+        let audit = config.audit_log.as_ref();
+        let audit = audit.map(|log| open_audit(log, &options));
+        let audit = audit.transpose()?;
         let place = Place {
             directory: options.directory.clone(),
             private: options.private,
@@ -92,9 +106,6 @@ impl Node {
             secrets: Arc::new(config.secret_variables.clone()),
         };
         let id = node_id(config.controller.id.as_deref());
-        let audit = config.audit_log.as_ref();
-        let audit = audit.map(|log| open_audit(log, &options.directory));
-        let audit = audit.transpose()?;
         let is_own_program = options.executable.is_some();
         let starting = events.clone();
         let programs = Starter {
@@ -136,20 +147,50 @@ impl Node {
             admin_urls: Vec::new(),
             place,
             manager: options.manager,
+            occupied: options.occupied,
+            upgrade: None,
+            upgrade_waiting: None,
+            upgrades: 0,
+            succeeded: None,
+            awaits_former: false,
         };
-        node.report_triggers();
-        node.start_management().await?;
-        node.report_call_timeouts(&config);
-        report::descriptors();
-        node.start_workers(&config)?;
+        node.begin(&config, options.takeover).await?;
         if let Some(after) = options.shutdown_after {
             node.send_after(after, Event::TimeIsUp);
         }
-        node.manager.ready().map_err(StartError::Watchdog)?;
         Ok(node)
     }
 
-    async fn start_management(&mut self) -> Result<(), StartError> {
+    /// Starts everything, or takes it over.
+    async fn begin(
+        &mut self,
+        config: &Config,
+        takeover: Option<Takeover>,
+    ) -> Result<(), StartError> {
+        self.report_triggers();
+        if let Some(takeover) = takeover {
+            return self.take_over(takeover, config).await;
+        }
+        self.start_management().await?;
+        self.report_call_timeouts(config);
+        report::descriptors();
+        self.start_workers(config)?;
+        self.announce();
+        self.manager.ready().map_err(StartError::Watchdog)
+    }
+
+    /// Writes the address of its management realm into the node's directory.
+    pub(crate) fn announce(&self) {
+        let written = self.occupied.as_ref().map(|occupied| {
+            let management = self.management_url();
+            occupied.write(management.as_deref())
+        });
+        if let Some(Err(error)) = written {
+            warn!("Cannot write the node's process id file: {error}");
+        }
+    }
+
+    pub(crate) async fn start_management(&mut self) -> Result<(), StartError> {
         let Some(socket) = self.place.management_socket() else {
             return Ok(());
         };
@@ -183,7 +224,7 @@ impl Node {
         self.start_each(&others)
     }
 
-    fn start_each(&mut self, definitions: &[&Definition]) -> Result<(), StartError> {
+    pub(crate) fn start_each(&mut self, definitions: &[&Definition]) -> Result<(), StartError> {
         for definition in definitions {
             let started = self.start_worker((*definition).clone());
             started.map_err(|error| StartError::Worker {
@@ -195,7 +236,7 @@ impl Node {
         Ok(())
     }
 
-    fn start_admin(&mut self, config: &Config) -> Result<(), StartError> {
+    pub(crate) fn start_admin(&mut self, config: &Config) -> Result<(), StartError> {
         let Some(admin) = &config.admin else {
             return Ok(());
         };

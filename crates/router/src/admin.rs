@@ -1,6 +1,7 @@
 //! The operators' listener: pages about several routers.
 
-use std::sync::Arc;
+use std::io;
+use std::sync::{Arc, Weak};
 
 use crosstie_config as model;
 use crosstie_front::certificate::Certificate;
@@ -10,6 +11,8 @@ use crosstie_front::sockets;
 use crosstie_realms::entrance::Entrance;
 use crosstie_site::pages::Pages;
 use crosstie_site::site::Site;
+use crosstie_transport::Listener;
+use crosstie_transport::passed::Passed;
 
 use crate::accepting::Accepting;
 use crate::error::{StartError, StartFault};
@@ -17,11 +20,15 @@ use crate::router::{Router, RouterOptions};
 use crate::status_page::Told;
 use crate::urls;
 
+/// The name of its socket.
+const NAME: &str = "admin";
+
 /// A running operators' listener. It ends when it is stopped, or with the router whose threads serve it.
 pub struct Admin {
     listening: Arc<Listening>,
     told: Arc<Told>,
     accepting: Accepting,
+    socket: Weak<Listener>,
     /// Its files are checked for as long as this lives.
     _certificate: Option<Arc<Certificate>>,
 }
@@ -60,8 +67,8 @@ pub fn start_admin(
     let kept = Arc::clone(&listening);
     let entrance = Entrance::of_http(&state.realms, kept, &admin.allowed_hosts, site);
     let stall_max = state.bounds.limits.stall_max;
-    let bind = || sockets::bind(&admin.endpoint, true, None, directory, stall_max);
-    let listener = first.workers.enter_first(bind).map_err(io)?;
+    let bind = || sockets::bind(NAME, &admin.endpoint, true, None, directory, stall_max);
+    let listener = Arc::new(first.workers.enter_first(bind).map_err(io)?);
     let urls = urls::of_pages(&admin.endpoint, &listener, directory);
     let workers = Arc::clone(&first.workers);
     let mut pages = first.pages.lock();
@@ -69,12 +76,14 @@ pub fn start_admin(
     pages.push(Arc::downgrade(&listening));
     drop(pages);
     let destination = Destination::new(Arc::clone(&listening), Arc::new(entrance));
-    let serving = serve::serve_all(destination, Arc::new(listener), workers);
+    let socket = Arc::downgrade(&listener);
+    let serving = serve::serve_all(destination, listener, workers);
     let accepting = Accepting::start(&first.workers, serving);
     let admin = Admin {
         listening,
         told,
         accepting,
+        socket,
         _certificate: certificate,
     };
     admin.show(routers);
@@ -86,6 +95,18 @@ impl Admin {
     pub fn show(&self, routers: &[&Router]) {
         let states = routers.iter().map(|router| Arc::clone(&router.state));
         self.told.show(states.collect());
+    }
+
+    /// A second descriptor of its socket.
+    pub fn socket(&self) -> io::Result<Option<Passed>> {
+        let open = self.socket.upgrade();
+        open.map(|listener| {
+            Ok(Passed {
+                name: NAME.to_owned(),
+                fd: listener.duplicate()?,
+            })
+        })
+        .transpose()
     }
 
     /// Closes the listener; pages in transit are cut off.

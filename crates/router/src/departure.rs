@@ -31,8 +31,9 @@ pub(crate) async fn drain(state: &Registry, realms: &[Arc<SharedRealm>], of: Opt
     let calls = realms.iter().map(|realm| (realm, realm.open_calls(of)));
     let mut open: Vec<_> = calls.filter(|(_, calls)| !calls.is_empty()).collect();
     let begun = Instant::now();
+    let timeout = calls_timeout(state);
     let mut is_said = false;
-    while !open.is_empty() && begun.elapsed() < state.bounds.shutdown_timeout {
+    while !open.is_empty() && begun.elapsed() < timeout {
         tokio::time::sleep(CALLS_AGAIN_AFTER).await;
         open.retain_mut(|(realm, calls)| {
             realm.forget_answered(calls);
@@ -44,7 +45,7 @@ pub(crate) async fn drain(state: &Registry, realms: &[Arc<SharedRealm>], of: Opt
             tracing::info!(
                 "Router '{}' waits for open calls, {} ms at most: {count} at present",
                 state.id(),
-                state.bounds.shutdown_timeout.as_millis()
+                timeout.as_millis()
             );
         }
     }
@@ -63,12 +64,21 @@ pub(crate) async fn drain(state: &Registry, realms: &[Arc<SharedRealm>], of: Opt
     crosstie_transport::uncork();
 }
 
+/// The time of open calls to be answered.
+fn calls_timeout(state: &Registry) -> Duration {
+    let timeout = state.bounds.shutdown_timeout;
+    let haste = state.haste.get();
+    haste.map_or(timeout, |haste| timeout.min(haste.calls))
+}
+
 /// The time of all clients together to close their connections after they were told to leave.
 pub(crate) fn timeout(state: &Registry) -> Duration {
-    match state.realms.says_goodbye {
+    let timeout = match state.realms.says_goodbye {
         true => state.bounds.shutdown_timeout,
         false => state.bounds.shutdown_timeout.min(CLOSED_WITHIN),
-    }
+    };
+    let haste = state.haste.get();
+    haste.map_or(timeout, |haste| timeout.min(haste.clients))
 }
 
 /// Waits until all clients that were told to leave have gone, or the timeout ends.
@@ -95,6 +105,10 @@ pub(crate) fn await_all(state: &Registry) {
                 give_up(state, one, &mut given_up);
             }
         }
+    }
+    if state.haste.get().is_some() {
+        // They were told to come back, and are not at fault.
+        return;
     }
     for one in state.watch.awaited() {
         give_up(state, &one, &mut given_up);

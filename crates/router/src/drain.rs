@@ -71,7 +71,7 @@ impl Router {
         outcomes.collect()
     }
 
-    fn reopen_one(&self, running: &mut RunningTransport) -> std::io::Result<()> {
+    pub(crate) fn reopen_one(&self, running: &mut RunningTransport) -> std::io::Result<()> {
         let Some(destination) = running.destination.clone() else {
             return Ok(());
         };
@@ -80,7 +80,8 @@ impl Router {
             (tcp.port, tcp.port_last) = (port, None);
         }
         let (directory, stall_max) = (&self.options.directory, self.state.bounds.limits.stall_max);
-        let bind = || sockets::bind(&endpoint, running.nodelay, None, directory, stall_max);
+        let (name, nodelay) = (self.socket_name(&running.id), running.nodelay);
+        let bind = || sockets::bind(&name, &endpoint, nodelay, None, directory, stall_max);
         let listener = Arc::new(self.workers.enter_first(bind)?);
         running.listener = Arc::downgrade(&listener);
         let ready = Ready {
@@ -112,7 +113,7 @@ impl RunningTransport {
     }
 
     /// Takes the task that accepts, and notes the port.
-    fn close(&mut self) -> Option<Accepting> {
+    pub(crate) fn close(&mut self) -> Option<Accepting> {
         let listener = self.listener.upgrade();
         self.reopens_at = listener.as_deref().and_then(port);
         self.accepting.take()

@@ -20,6 +20,7 @@ use tokio::runtime::Handle;
 use crate::joint_state::JointState;
 use crate::rlink_state::RLinks;
 use crate::router::RouterOptions;
+use crate::succession::Haste;
 use crate::testee::TesteeTransport;
 
 /// The parts of one router. Its threads and listeners are [`crate::Router`]'s.
@@ -40,6 +41,8 @@ pub(crate) struct Registry {
     amqp: OnceLock<Arc<Broker>>,
     joints: Mutex<Vec<Arc<JointState>>>,
     pub(crate) rlinks: RLinks,
+    /// Set if another process waits for the end of the router.
+    pub(crate) haste: OnceLock<Haste>,
 }
 
 impl Registry {
@@ -78,6 +81,7 @@ impl Registry {
             amqp: OnceLock::new(),
             joints: Mutex::default(),
             rlinks: RLinks::default(),
+            haste: OnceLock::new(),
         }
     }
 

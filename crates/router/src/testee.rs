@@ -72,7 +72,7 @@ impl TesteeTransport {
     pub(crate) async fn accept(
         self: Arc<Self>,
         bounds: Arc<Bounds>,
-        listener: Listener,
+        listener: Arc<Listener>,
         workers: Arc<Workers>,
     ) {
         let mut connections = JoinSet::new();

@@ -51,7 +51,7 @@ pub(crate) struct RunningTransport {
     pub(crate) earlier: Vec<Conversing>,
     /// Where the connections of the listener go; `None` for a testee.
     pub(crate) destination: Option<Arc<Destination>>,
-    /// The socket, as long as it is open; none for a testee.
+    /// The socket, as long as it is open.
     pub(crate) listener: Weak<Listener>,
     /// Whether Nagle's algorithm is off.
     pub(crate) nodelay: bool,
@@ -241,7 +241,8 @@ impl Router {
         let (workers, directory) = (Arc::clone(&self.workers), &self.options.directory);
         let testee = TesteeTransport::new(self.state.id(), transport, testee, &workers, directory)?;
         let testee = Arc::new(testee);
-        let listener = self.bind_socket(transport, mode, testee.nodelay())?;
+        let listener = Arc::new(self.bind_socket(transport, mode, testee.nodelay())?);
+        let open = Arc::downgrade(&listener);
         let urls = urls::of_transport(transport, &listener, directory);
         self.state.add_testee(Arc::clone(&testee));
         let accepting = Accepting::start(&self.workers, {
@@ -260,7 +261,7 @@ impl Router {
             certificate: None,
             earlier: Vec::new(),
             destination: None,
-            listener: Weak::new(),
+            listener: open,
             nodelay: true,
             reopens_at: None,
             accepting: Some(accepting),
@@ -317,7 +318,8 @@ impl Router {
         nodelay: bool,
     ) -> io::Result<Listener> {
         let (directory, stall_max) = (&self.options.directory, self.state.bounds.limits.stall_max);
-        let bind = || sockets::bind(&transport.endpoint, nodelay, mode, directory, stall_max);
+        let (name, endpoint) = (self.socket_name(&transport.id), &transport.endpoint);
+        let bind = || sockets::bind(&name, endpoint, nodelay, mode, directory, stall_max);
         self.workers.enter_first(bind)
     }
 

@@ -16,6 +16,8 @@ use std::sync::{Arc, OnceLock};
 
 use rustix::io::{FdFlags, fcntl_setfd};
 
+use crate::passed::Passed;
+
 /// The first descriptor after standard input, output and error.
 const FIRST: RawFd = 3;
 
@@ -56,6 +58,30 @@ pub fn receive(variable: &dyn Fn(&str) -> Option<OsString>) -> io::Result<()> {
     // A second caller has been turned away above.
     let _ = HANDED.set(handed);
     Ok(())
+}
+
+/// Takes over the sockets that the service manager passed to a former process of the node. To be called once, in the
+/// place of [`receive`].
+pub fn inherit(sockets: Vec<Passed>) {
+    let handed = sockets.into_iter().map(|Passed { name, fd }| Handed {
+        name,
+        fd,
+        is_used: AtomicBool::new(false),
+        lent: Arc::default(),
+    });
+    let _ = HANDED.set(handed.collect());
+}
+
+/// Second descriptors of all sockets of the service manager, for another process of the node to [inherit](inherit).
+pub fn duplicates() -> io::Result<Vec<Passed>> {
+    let all = HANDED.get().map_or(&[][..], Vec::as_slice);
+    let duplicate = |handed: &Handed| {
+        Ok(Passed {
+            name: handed.name.clone(),
+            fd: handed.fd.try_clone()?,
+        })
+    };
+    all.iter().map(duplicate).collect()
 }
 
 /// A second descriptor of the socket with this name, unless a listener uses the socket already.

@@ -37,6 +37,7 @@ mod meter;
 mod out;
 mod overflow;
 mod own_items;
+pub mod passed;
 mod pump;
 mod queue;
 mod readiness;

@@ -19,6 +19,7 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use crate::handed::{self, Lent};
+use crate::passed::{self, Wanted};
 use crate::{PeerAddress, Socket, readiness};
 
 /// The address to listen on.
@@ -132,6 +133,26 @@ impl Listener {
         })
     }
 
+    /// Adopts the socket that another process of the node has passed on, if there is one with that name or address, and
+    /// sets its options. Needs a tokio context, like [`Listener::adopt`].
+    pub fn adopt_passed(
+        name: &str,
+        wanted: Wanted<'_>,
+        options: &TcpOptions,
+    ) -> io::Result<Option<Self>> {
+        let Some(fd) = passed::take(name, wanted) else {
+            return Ok(None);
+        };
+        let mut adopted = Self::adopt(fd)?;
+        if let Bound::Unix { file } = &mut adopted.bound
+            && let Wanted::Unix(path) = wanted
+        {
+            *file = FileId::of(path).ok().map(|own| (path.to_owned(), own));
+        }
+        adopted.adjust(options)?;
+        Ok(Some(adopted))
+    }
+
     /// Adopts the socket that the service manager passed by this name. Sets the options that accepted sockets inherit,
     /// and no others: the backlog is the manager's. Needs a tokio context, like [`Listener::adopt`].
     pub fn adopt_handed(name: &str, options: &TcpOptions) -> io::Result<Self> {
@@ -158,8 +179,7 @@ impl Listener {
     pub fn local_path(&self) -> io::Result<Option<PathBuf>> {
         let address = rustix::net::getsockname(&self.fd)?;
         let address = SocketAddrUnix::try_from(address).ok();
-        let path = address.as_ref().and_then(SocketAddrUnix::path_bytes);
-        Ok(path.map(|path| PathBuf::from(OsStr::from_bytes(path))))
+        Ok(address.as_ref().and_then(path_of))
     }
 
     /// Sets the options of connections that are accepted later, and the backlog, unless that is the service manager's.
@@ -228,6 +248,7 @@ impl Drop for Listener {
             file: Some((path, file)),
         } = &self.bound
             && FileId::of(path).is_ok_and(|now| now == *file)
+            && passed::owns_files()
         {
             let _ = std::fs::remove_file(path);
         }
@@ -242,6 +263,12 @@ impl FileId {
             inode: metadata.ino(),
         })
     }
+}
+
+/// The path in a Unix socket's address.
+pub(crate) fn path_of(address: &SocketAddrUnix) -> Option<PathBuf> {
+    let path = address.path_bytes()?;
+    Some(PathBuf::from(OsStr::from_bytes(path)))
 }
 
 /// A spare descriptor; if none is available now, it is opened when it is needed.

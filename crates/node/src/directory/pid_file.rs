@@ -2,10 +2,12 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crosstie_router::passed;
 use rustix::fs::{FlockOperation, flock, major, minor};
 use rustix::io::Errno;
 use serde_json::{Value, json};
@@ -114,16 +116,40 @@ impl Occupied {
         }
         // Another node's description must not remain, even if the disk is full.
         file.set_len(0).map_err(not_written)?;
-        let occupied = Self {
+        let occupied = Self::of(directory, file);
+        // Only the lock matters; an error is reported when the file is written again.
+        let _ = occupied.write(None);
+        Ok(occupied)
+    }
+
+    /// Occupies a directory by the lock of a former process of the node, which lets go of it. Until
+    /// [`passed::own_files`] the description stays that process's.
+    pub fn inherit(directory: &Path, lock: OwnedFd) -> io::Result<Self> {
+        let file = File::from(lock);
+        let path = directory.join(PID_FILE);
+        if !is_at(&file, &path) {
+            let text = format!(
+                "the former process of the node has its process id file elsewhere than '{}'",
+                path.display()
+            );
+            return Err(io::Error::other(text));
+        }
+        Ok(Self::of(directory, file))
+    }
+
+    /// The locked file.
+    pub(crate) fn lock(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+
+    fn of(directory: &Path, file: File) -> Self {
+        Self {
             directory: directory.to_owned(),
             file,
             started: chrono::Utc::now()
                 .format("%Y-%m-%dT%H:%M:%S%.3fZ")
                 .to_string(),
-        };
-        // Only the lock matters; an error is reported when the file is written again.
-        let _ = occupied.write(None);
-        Ok(occupied)
+        }
     }
 
     /// Writes the node's description, with the URL of its management realm once that is reachable.
@@ -148,6 +174,10 @@ impl Occupied {
 
 impl Drop for Occupied {
     fn drop(&mut self) {
+        if !passed::owns_files() {
+            // It is another process's, which holds the lock, too.
+            return;
+        }
         // While the file is locked: the next node creates another file.
         let _ = fs::remove_file(self.directory.join(PID_FILE));
     }

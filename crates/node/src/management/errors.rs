@@ -29,6 +29,7 @@ refusals! {
     no_backup "crosstie.error.no_backup"
     not_moved "crosstie.error.not_moved"
     not_recovered "crosstie.error.not_recovered"
+    not_upgraded "crosstie.error.not_upgraded"
     no_such_object "crossbar.error.no_such_object"
     no_such_worker "crossbar.error.no_such_worker"
     not_running "crossbar.error.not_running"

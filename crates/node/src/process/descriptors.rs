@@ -21,8 +21,14 @@ pub fn raise_descriptor_limit() {
     }
 }
 
+/// Takes over the limit for children from a former process of the node, which has raised its own. To be called before
+/// [`raise_descriptor_limit`].
+pub(crate) fn inherit_limit_of_children(limit: u64) {
+    let _ = GIVEN.set(Some(limit));
+}
+
 /// The limit for children, if it differs from this process's.
-pub(super) fn limit_of_children() -> Option<u64> {
+pub(crate) fn limit_of_children() -> Option<u64> {
     GIVEN.get().copied().flatten()
 }
 

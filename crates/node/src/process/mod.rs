@@ -17,6 +17,7 @@
 //! end. Spawn from a thread that lives as long as the node: the kernel takes the end of that thread for the parent's
 //! death.
 
+mod apart;
 mod children;
 mod command;
 mod descriptors;
@@ -31,9 +32,11 @@ mod restart;
 mod supervise;
 mod watch;
 
+pub(crate) use self::apart::Apart;
 pub use self::children::{Child, Children};
 pub use self::command::{Command, Output, Stdin, Streams};
 pub use self::descriptors::raise_descriptor_limit;
+pub(crate) use self::descriptors::{inherit_limit_of_children, limit_of_children};
 pub use self::ended::{Ended, signal_name};
 pub use self::exec_child::{EXEC_CHILD, exec_child};
 pub use self::guard::{CHILD_GUARD, child_guard};

@@ -47,7 +47,10 @@ impl Node {
             }
             return answer(order, Err(errors::no_such_object(text)));
         };
-        if let Err(refusal) = self.check_not_draining() {
+        let may_change = self
+            .check_not_draining()
+            .and_then(|()| self.check_not_upgrading());
+        if let Err(refusal) = may_change {
             return answer(order, Err(refusal));
         }
         if self.reloads.is_running {

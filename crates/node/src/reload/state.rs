@@ -49,6 +49,10 @@ impl Reloader {
 }
 
 impl Reloads {
+    pub(crate) fn is_running(&self) -> bool {
+        self.is_running
+    }
+
     pub(crate) fn new(config: &Config, source: Option<ReloadSource>) -> Self {
         Self {
             source,

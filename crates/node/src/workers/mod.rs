@@ -98,7 +98,8 @@ impl Node {
         let Some(at) = self.workers.iter().position(|worker| worker.id() == id) else {
             return;
         };
-        let has_room = self.hosts_starting() < hosts_starting_max();
+        let awaits_former = self.awaits_former;
+        let has_room = !awaits_former && self.hosts_starting() < hosts_starting_max();
         let worker = &mut self.workers[at];
         worker.wanted = Wanted::Running;
         let Some(command) = worker.command(&self.place) else {
@@ -123,7 +124,7 @@ impl Node {
             .get_or_insert_with(|| Process::new(title, restart));
         // A reload may have changed it.
         process.set_restart(restart);
-        if !is_guest && !has_room {
+        if awaits_former || (!is_guest && !has_room) {
             process.is_waiting = false;
             process.is_queued = true;
             return;
@@ -164,7 +165,10 @@ impl Node {
             let process = worker.process.as_ref();
             process.is_some_and(|process| process.is_queued)
         };
-        while !self.is_ending() && self.hosts_starting() < hosts_starting_max() {
+        while !self.is_ending()
+            && !self.awaits_former
+            && self.hosts_starting() < hosts_starting_max()
+        {
             let Some(worker) = self.workers.iter().find(is_queued) else {
                 return;
             };
@@ -231,6 +235,16 @@ impl Node {
             if let Err(why) = bridged {
                 tracing::warn!("Realm '{}' has no \"bridge_meta_api\": {why}", realm.id);
             }
+        }
+    }
+
+    /// Starts the router of a worker whose router was stopped.
+    pub(crate) fn open_again(&self, worker: &Worker) -> Result<RunningRouter, StartWorkerError> {
+        let kind = worker.kind();
+        match &worker.definition {
+            Definition::Router(router) => self.open_router(router, kind),
+            Definition::WebSocketTestee(testee) => self.open_router(&as_router(testee), kind),
+            _ => Err(format!("worker '{}' is no router", worker.id()).into()),
         }
     }
 

@@ -8,7 +8,7 @@ use crosstie_config::{
     Amqp, Component, Endpoint, Joint, Json, Limits, RLink, Realm, Role, RouterWorker, Transport,
     TransportKind,
 };
-use crosstie_router::{Router, RouterOptions, StartError, StartFault};
+use crosstie_router::{Router, RouterOptions, StartError, StartFault, passed, socket_name};
 use serde_json::json;
 use tracing::{info, warn};
 
@@ -163,6 +163,14 @@ impl RunningRouter {
         worker: &str,
         transport: &Transport,
     ) -> Result<Vec<String>, StartError> {
+        // The former process of the node may have moved it.
+        let mut moved = transport.clone();
+        if let Endpoint::Tcp(tcp) = &mut moved.endpoint
+            && let Some(port) = passed::port(&socket_name(worker, &transport.id))
+        {
+            (tcp.port, tcp.port_last) = (port, None);
+        }
+        let transport = &moved;
         let taken = match self.start_transport(worker, transport) {
             Err(StartError {
                 fault: StartFault::Io(error),

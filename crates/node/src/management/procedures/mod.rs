@@ -68,6 +68,12 @@ impl Node {
         let Some(procedure) = procedures.find(|row| row.uri == procedure) else {
             return;
         };
+        if !procedure.is_harmless()
+            && let Err(refusal) = self.check_not_upgrading()
+        {
+            let _ = reply.send(Err(refusal));
+            return;
+        }
         match procedure.handler {
             Handler::Now(handle) => {
                 let answer = handle(self, &call);

@@ -1,6 +1,7 @@
 //! Procedures of the node as a whole.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crosstie_config::Json;
@@ -13,15 +14,17 @@ use crate::management::request::{Answer, Call, Reply};
 use crate::node::Node;
 use crate::outcome::Outcome;
 use crate::reload::ReloadOrder;
+use crate::upgrade::{Times, UpgradeOrder};
 use crate::workers::host_monitor::host_stats;
 
-pub(super) static PROCEDURES: [Procedure; 7] = [
+pub(super) static PROCEDURES: [Procedure; 8] = [
     now("crossbar.get_status", status),
     now("crossbar.get_public_key", public_key),
     now("crossbar.get_system_stats", system_stats),
     later("crossbar.reload", reload),
     later("crossbar.drain", drain),
     now("crossbar.undrain", undrain),
+    later("crossbar.upgrade", upgrade),
     now("crossbar.shutdown", shutdown),
 ];
 
@@ -116,6 +119,34 @@ fn milliseconds(call: &Call, index: usize, name: &str) -> Result<Option<Duration
 fn undrain(node: &mut Node, _: &Call) -> Answer {
     node.undrain()
 }
+
+fn upgrade(node: &mut Node, call: &Call, reply: Reply) -> Deferred {
+    let arguments = || {
+        let program: String = call.required(0, "program")?;
+        if !Path::new(&program).is_absolute() {
+            let text = format!("argument 0, 'program': expected an absolute path, got '{program}'");
+            return Err(errors::invalid_argument(&text));
+        }
+        let over = milliseconds(call, 1, "over_ms")?.unwrap_or(UPGRADE_OVER);
+        let timeout = milliseconds(call, 2, "timeout_ms")?.unwrap_or(UPGRADE_TIMEOUT);
+        Ok((PathBuf::from(program), Times { over, timeout }))
+    };
+    match arguments() {
+        Ok((program, times)) => {
+            node.upgrade(UpgradeOrder {
+                program,
+                times,
+                reply,
+            });
+            Ok(())
+        }
+        Err(error) => Err((reply, error)),
+    }
+}
+
+/// The defaults of an upgrade's times.
+const UPGRADE_OVER: Duration = Duration::from_secs(1);
+const UPGRADE_TIMEOUT: Duration = Duration::from_secs(30);
 
 fn shutdown(node: &mut Node, _: &Call) -> Answer {
     if node.is_ending() {

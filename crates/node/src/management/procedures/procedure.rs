@@ -21,6 +21,12 @@ pub(in crate::management) enum Handler {
 pub(super) type Deferred = Result<(), (Reply, Refusal)>;
 
 impl Procedure {
+    /// Whether it may be called during an upgrade: it only reads, or ends the node.
+    pub(in crate::management) fn is_harmless(&self) -> bool {
+        let name = self.uri.rsplit('.').next().unwrap_or_default();
+        name.starts_with("get_") || self.uri == "crossbar.shutdown"
+    }
+
     /// Whether the URI has a placeholder for a worker's id.
     pub(in crate::management) fn is_of_workers(&self) -> bool {
         self.uri.contains("..")
