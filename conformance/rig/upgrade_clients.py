@@ -9,6 +9,7 @@ line of output says that they have met. When standard input ends, the last line 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import sys
 
@@ -83,6 +84,17 @@ async def call_until(session, number: int, ledger: Ledger) -> None:
         return
 
 
+async def until_done(request) -> None:
+    """Repeat a request until it is not refused."""
+    while True:
+        try:
+            await request()
+        except ApplicationError:
+            await asyncio.sleep(0.002)
+        else:
+            return
+
+
 async def main(url: str) -> None:
     """Call, publish and hear until standard input ends."""
     ledger, over, met = Ledger(), asyncio.Event(), asyncio.Event()
@@ -96,12 +108,10 @@ async def main(url: str) -> None:
         def hear(event: int) -> None:
             ledger.heard[event] = ledger.heard.get(event, 0) + 1
 
-        try:
-            await session.subscribe(hear, TOPIC)
-            await session.register(lambda called: called, CALL)
-        except (TransportLost, ApplicationError):
-            # It left again at once.
-            return
+        with contextlib.suppress(TransportLost, Disconnected):
+            await until_done(lambda: session.subscribe(hear, TOPIC))
+            # The former session of this client may not have left yet.
+            await until_done(lambda: session.register(lambda called: called, CALL))
 
     @caller.on_join
     async def ask(session, _details) -> None:
@@ -110,7 +120,8 @@ async def main(url: str) -> None:
         try:
             while not over.is_set():
                 await call_until(session, number, ledger)
-                await session.publish(TOPIC, number, options=ACKNOWLEDGED)
+                event = number
+                await until_done(lambda: session.publish(TOPIC, event, options=ACKNOWLEDGED))  # noqa: B023
                 ledger.published += 1
                 number += 1
                 met.set()
