@@ -11,6 +11,12 @@ fn nothing_confirmed_is_lost_and_a_deposed_owner_confirms_nothing() {
     });
 }
 
+/// A follower met a gap, and behind it another log's entry: it is to read the log from its front.
+#[test]
+fn a_gap_is_noticed_before_another_log() {
+    LedgerRun::new(419).run(600).expect("no failure");
+}
+
 const EXPECTED: [&str; 15] = [
     "Append",
     "Committed",

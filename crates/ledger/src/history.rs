@@ -179,6 +179,10 @@ impl History {
 
     /// Whether an entry follows the last one.
     fn check(&self, sequence: u64, head: &Head, part: &[u8]) -> Result<(), Broken> {
+        // The log before it was purged, and is perhaps another one: it has to be read from its front.
+        if sequence.checked_sub(1) != Some(self.end.sequence) {
+            return Err(Broken::Missing);
+        }
         let phase = Phase::of_entry(head, part);
         if head.log != self.end.log && phase != Some(Phase::Whole) {
             return Err(Broken::Foreign);
@@ -191,9 +195,6 @@ impl History {
             }
             false => head.epoch == self.end.epoch && self.released.is_none(),
         };
-        if sequence.checked_sub(1) != Some(self.end.sequence) {
-            return Err(Broken::Missing);
-        }
         match is_next && is_of_epoch && head.before == self.end.checksum {
             true => Ok(()),
             false => Err(Broken::Chain),
