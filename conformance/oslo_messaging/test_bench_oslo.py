@@ -206,13 +206,17 @@ def test_a_bench_that_is_killed_takes_its_peer_along() -> None:
     process = subprocess.Popen(
         [binary(), "bench", "oslo", "--only", "rates", "--peer", "rabbitmq", "--seconds", "60"],
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
+        stderr=subprocess.STDOUT,
         text=True,
     )
     assert process.stdout is not None
+    said = []
     for line in process.stdout:
+        said.append(line)
         if line.startswith("rabbitmq: "):
             break
+    else:
+        pytest.fail(f"it has started no peer: {''.join(said)}")
     mark = f"crosstie-bench-{process.pid}-"
     assert [line for line in commands() if mark in line and "beam" in line]
     process.send_signal(signal.SIGKILL)

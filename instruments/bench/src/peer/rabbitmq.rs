@@ -140,7 +140,7 @@ impl Cluster<'_> {
         let mut mapper = ServerProcess::spawn(command, "epmd")?;
         let at = Endpoint::Tcp(([127, 0, 0, 1], self.mapped).into());
         if self.network.server_ip().is_loopback() {
-            mapper.wait_until_it_accepts(&at, Duration::from_secs(10))?;
+            mapper.wait_until_it_accepts(&at, PATIENCE)?;
         }
         Ok(mapper)
     }
