@@ -282,8 +282,11 @@ impl Node {
     /// The successor accepts the clients of routers without a store.
     fn leave_early(&mut self) {
         self.keep_sockets();
-        let routers = self.early_routers();
-        let clients: usize = routers.iter().map(|router| router.close_for_drain()).sum();
+        let Some(upgrade) = &self.upgrade else {
+            return;
+        };
+        let routers = self.routers_of(&upgrade.early);
+        let clients: usize = routers.map(Router::close_for_drain).sum();
         info!("Upgrading: the new program accepts; clients that leave for it: {clients}");
         if let Some(upgrade) = &mut self.upgrade {
             upgrade.leaving_since = Instant::now();
@@ -291,14 +294,11 @@ impl Node {
         self.handle_upgrade_due();
     }
 
-    fn early_routers(&self) -> Vec<&Router> {
-        let Some(upgrade) = &self.upgrade else {
-            return Vec::new();
-        };
+    /// The routers among these workers.
+    fn routers_of(&self, early: &[String]) -> impl Iterator<Item = &Router> {
         let workers = self.workers.iter();
-        let early = workers.filter(|worker| upgrade.early.iter().any(|id| id == worker.id()));
-        let routers = early.filter_map(|worker| worker.router.as_ref());
-        routers.map(|running| &running.router).collect()
+        let early = workers.filter(|worker| early.iter().any(|id| id == worker.id()));
+        early.filter_map(|worker| Some(&worker.router.as_ref()?.router))
     }
 
     fn handle_upgrade_due(&mut self) {
@@ -313,8 +313,8 @@ impl Node {
             true => 1.0,
             false => elapsed.as_secs_f64() / over.as_secs_f64(),
         };
-        let routers = self.early_routers();
-        let left: usize = routers.iter().map(|router| router.dismiss(share)).sum();
+        let routers = self.routers_of(&upgrade.early);
+        let left: usize = routers.map(|router| router.dismiss(share)).sum();
         // Those that are left have open calls, and the stop waits for these.
         if share >= 1.0 && (left == 0 || elapsed >= 2 * over) {
             return self.advance(Input::Left);
@@ -412,7 +412,7 @@ impl Node {
         match undo {
             Undo::Nothing => {}
             Undo::Reopen => {
-                for router in self.early_routers_of(&upgrade.early) {
+                for router in self.routers_of(&upgrade.early) {
                     router.set_draining(false);
                     let outcomes = router.reopen().into_iter().filter_map(Result::err);
                     troubles.extend(outcomes.map(|trouble| trouble.to_string()));
@@ -437,13 +437,6 @@ impl Node {
             // A service manager starts it anew.
             self.begin_end(Outcome::WithFailure);
         }
-    }
-
-    fn early_routers_of(&self, early: &[String]) -> Vec<&Router> {
-        let workers = self.workers.iter();
-        let own = workers.filter(|worker| early.iter().any(|id| id == worker.id()));
-        let routers = own.filter_map(|worker| worker.router.as_ref());
-        routers.map(|running| &running.router).collect()
     }
 
     /// Starts the routers that were stopped, from their definitions. Returns what fails.
