@@ -15,5 +15,6 @@ mod soon;
 mod stages;
 mod stream;
 mod tls;
+mod tls_files;
 mod turns;
 mod workers;
