@@ -15,6 +15,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("nats", &[]),
     ("fabric", &["routing", "wamp"]),
     ("auth", &["amqp", "wamp"]),
+    ("metadata", &["auth"]),
     ("queues", &["amqp", "auth", "collections"]),
     ("routing", &["collections", "wamp"]),
     ("config", &["auth", "joints", "routing", "wamp"]),
@@ -56,6 +57,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "front",
             "jetstream",
             "ledger",
+            "metadata",
             "nats",
             "queues",
             "store",
@@ -170,8 +172,8 @@ const EDGES: &[(&str, &[&str])] = &[
 const LAYERS: &[&[&str]] = &[
     &["amqp", "collections", "disk", "nats", "script", "wamp"],
     &[
-        "auth", "config", "fabric", "joints", "ledger", "queues", "rlinks", "routing", "scenario",
-        "web",
+        "auth", "config", "fabric", "joints", "ledger", "metadata", "queues", "rlinks", "routing",
+        "scenario", "web",
     ],
     &["jetstream", "store", "streams", "transport", "wan"],
     &["client", "front", "oslo", "report", "testee"],
@@ -193,6 +195,7 @@ const WITHIN: &[(&str, &str)] = &[
     ("config", "routing"),
     ("fabric", "routing"),
     ("ledger", "queues"),
+    ("metadata", "auth"),
     ("queues", "auth"),
 ];
 
@@ -207,6 +210,7 @@ const PURE: &[(&str, &[&str])] = &[
     ("fabric", &[]),
     ("joints", &[]),
     ("ledger", &[]),
+    ("metadata", &[]),
     ("nats", &[]),
     ("queues", &[]),
     ("rlinks", &[]),

@@ -1,0 +1,92 @@
+//! Keys of the records of a store: a JSON list of the kind and the names.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::{Value as Json, json};
+
+/// The key of a record.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Key {
+    About(Arc<str>),
+    GlobalParameter(Arc<str>),
+    Permission(Arc<str>, Arc<str>),
+    TopicPermission(Arc<str>, Arc<str>, Arc<str>),
+    User(Arc<str>),
+    UserLimits(Arc<str>),
+    Vhost(Arc<str>),
+    VhostLimits(Arc<str>),
+}
+
+/// A record of a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored {
+    pub key: String,
+    /// `None`: the record of that key is deleted.
+    pub value: Option<String>,
+}
+
+impl Key {
+    /// The text of the key.
+    pub fn text(&self) -> String {
+        let parts = match self {
+            Self::About(vhost) => json!(["vhost-about", **vhost]),
+            Self::GlobalParameter(name) => json!(["global-parameter", **name]),
+            Self::Permission(vhost, user) => json!(["permission", **vhost, **user]),
+            Self::TopicPermission(vhost, user, exchange) => {
+                json!(["topic-permission", **vhost, **user, **exchange])
+            }
+            Self::User(name) => json!(["user", **name]),
+            Self::UserLimits(user) => json!(["user-limits", **user]),
+            Self::Vhost(name) => json!(["vhost", **name]),
+            Self::VhostLimits(vhost) => json!(["vhost-limits", **vhost]),
+        };
+        parts.to_string()
+    }
+
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let parts: Vec<String> = serde_json::from_str(text).ok()?;
+        let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+        Some(match parts[..] {
+            ["global-parameter", name] => Self::GlobalParameter(name.into()),
+            ["permission", vhost, user] => Self::Permission(vhost.into(), user.into()),
+            ["topic-permission", vhost, user, exchange] => {
+                Self::TopicPermission(vhost.into(), user.into(), exchange.into())
+            }
+            ["user", name] => Self::User(name.into()),
+            ["user-limits", user] => Self::UserLimits(user.into()),
+            ["vhost", name] => Self::Vhost(name.into()),
+            ["vhost-about", vhost] => Self::About(vhost.into()),
+            ["vhost-limits", vhost] => Self::VhostLimits(vhost.into()),
+            _ => return None,
+        })
+    }
+
+    /// The record that keeps this value; without one, the record that deletes it.
+    pub fn stored(&self, value: Option<&Json>) -> Stored {
+        Stored {
+            key: self.text(),
+            value: value.map(Json::to_string),
+        }
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::About(vhost) => write!(f, "description of vhost '{vhost}'"),
+            Self::GlobalParameter(name) => write!(f, "global parameter '{name}'"),
+            Self::Permission(vhost, user) => {
+                write!(f, "permission of user '{user}' in vhost '{vhost}'")
+            }
+            Self::TopicPermission(vhost, user, exchange) => write!(
+                f,
+                "topic permission of user '{user}' for exchange '{exchange}' in vhost '{vhost}'"
+            ),
+            Self::User(name) => write!(f, "user '{name}'"),
+            Self::UserLimits(user) => write!(f, "limits of user '{user}'"),
+            Self::Vhost(name) => write!(f, "vhost '{name}'"),
+            Self::VhostLimits(vhost) => write!(f, "limits of vhost '{vhost}'"),
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! All entries.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::Value as Json;
+
+use crate::key::Stored;
+use crate::layered::{Layered, Origin};
+use crate::limits::{Limits, UserLimit, VhostLimit};
+use crate::permission::{Permission, TopicPermission};
+use crate::user::User;
+use crate::vhost::VhostAbout;
+
+/// A vhost and a user.
+pub type UserInVhost = (Arc<str>, Arc<str>);
+
+/// A vhost, a user and an exchange.
+pub type UserOnExchange = (Arc<str>, Arc<str>, Arc<str>);
+
+/// All entries, from all layers.
+#[derive(Clone, Debug)]
+pub struct Metadata {
+    pub(crate) users: Layered<Arc<str>, User>,
+    pub(crate) vhosts: Layered<Arc<str>, ()>,
+    /// Vhosts whose journal several nodes share.
+    pub(crate) replicated: BTreeSet<Arc<str>>,
+    pub(crate) abouts: Layered<Arc<str>, VhostAbout>,
+    pub(crate) permissions: Layered<UserInVhost, Permission>,
+    pub(crate) topic_permissions: Layered<UserOnExchange, TopicPermission>,
+    pub(crate) vhost_limits: Layered<Arc<str>, Limits<VhostLimit>>,
+    pub(crate) user_limits: Layered<Arc<str>, Limits<UserLimit>>,
+    pub(crate) global_parameters: Layered<Arc<str>, Json>,
+}
+
+/// The layers below and above the entries that are made at run time.
+#[derive(Clone, Debug, Default)]
+pub struct Layers {
+    pub users: Vec<Configured<Arc<str>, User>>,
+    pub vhosts: Vec<Configured<Arc<str>, ()>>,
+    pub replicated: BTreeSet<Arc<str>>,
+    pub permissions: Vec<Configured<UserInVhost, Permission>>,
+    pub global_parameters: Vec<Configured<Arc<str>, Json>>,
+}
+
+/// A key and a value of the configuration, or of the defaults.
+pub type Configured<K, V> = (K, V, Origin);
+
+/// A change that was applied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Applied {
+    pub outcome: Outcome,
+    /// To be stored before the change counts.
+    pub records: Vec<Stored>,
+    /// To be carried out once the change counts, in this order.
+    pub effects: Vec<Effect>,
+}
+
+/// The outcome of a change, which the HTTP API tells by 201 or 204.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Created,
+    Replaced,
+    Deleted,
+}
+
+/// An entry that has changed. It may be gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Effect {
+    GlobalParameter(Arc<str>),
+    /// Permissions of any kind.
+    Permissions {
+        vhost: Arc<str>,
+        user: Arc<str>,
+    },
+    User(Arc<str>),
+    UserLimits(Arc<str>),
+    Vhost(Arc<str>),
+    VhostAbout(Arc<str>),
+    VhostLimits(Arc<str>),
+}
+
+impl Metadata {
+    /// The configuration's entries and the defaults.
+    pub fn new(layers: Layers) -> Self {
+        Self {
+            users: Layered::new(layers.users),
+            vhosts: Layered::new(layers.vhosts),
+            replicated: layers.replicated,
+            abouts: Layered::new([]),
+            permissions: Layered::new(layers.permissions),
+            topic_permissions: Layered::new([]),
+            vhost_limits: Layered::new([]),
+            user_limits: Layered::new([]),
+            global_parameters: Layered::new(layers.global_parameters),
+        }
+    }
+
+    pub fn user(&self, name: &str) -> Option<&User> {
+        self.users.find(&name.into())
+    }
+
+    pub fn users(&self) -> impl Iterator<Item = (&Arc<str>, &User)> {
+        self.users.iter()
+    }
+
+    pub fn has_vhost(&self, name: &str) -> bool {
+        self.vhosts.find(&name.into()).is_some()
+    }
+
+    pub fn vhosts(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.vhosts.iter().map(|(name, ())| name)
+    }
+
+    pub fn is_replicated(&self, vhost: &str) -> bool {
+        self.replicated.contains(vhost)
+    }
+
+    /// Description, tags and default type of queues of a vhost.
+    pub fn about(&self, vhost: &str) -> VhostAbout {
+        self.abouts.find(&vhost.into()).cloned().unwrap_or_default()
+    }
+
+    /// Permissions by vhost and user.
+    pub fn permissions(&self) -> impl Iterator<Item = (&UserInVhost, &Permission)> {
+        self.permissions.iter()
+    }
+
+    /// Topic permissions by vhost, user and exchange.
+    pub fn topic_permissions(&self) -> impl Iterator<Item = (&UserOnExchange, &TopicPermission)> {
+        self.topic_permissions.iter()
+    }
+
+    pub fn vhost_limits(&self) -> impl Iterator<Item = (&Arc<str>, &Limits<VhostLimit>)> {
+        self.vhost_limits.iter()
+    }
+
+    pub fn user_limits(&self) -> impl Iterator<Item = (&Arc<str>, &Limits<UserLimit>)> {
+        self.user_limits.iter()
+    }
+
+    pub fn vhost_limit(&self, vhost: &str, limit: VhostLimit) -> Option<usize> {
+        self.vhost_limits.find(&vhost.into())?.max(limit)
+    }
+
+    pub fn user_limit(&self, user: &str, limit: UserLimit) -> Option<usize> {
+        self.user_limits.find(&user.into())?.max(limit)
+    }
+
+    pub fn global_parameters(&self) -> impl Iterator<Item = (&Arc<str>, &Json)> {
+        self.global_parameters.iter()
+    }
+
+    /// The layer that a user is from.
+    pub fn user_origin(&self, name: &str) -> Option<Origin> {
+        self.users.origin(&name.into())
+    }
+
+    /// The layer that a vhost is from.
+    pub fn vhost_origin(&self, name: &str) -> Option<Origin> {
+        self.vhosts.origin(&name.into())
+    }
+}

@@ -1,0 +1,52 @@
+//! What a vhost has beside its name.
+
+use serde_json::{Value as Json, json};
+
+use crate::Refusal;
+use crate::body::Body;
+
+/// Description and tags of a vhost, which have no effect on it, and the type of queues that are declared without one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct VhostAbout {
+    pub description: String,
+    pub tags: Vec<String>,
+    /// `None`: classic.
+    pub default_queue_type: Option<String>,
+}
+
+/// Types of queues that a vhost may have as its default.
+const QUEUE_TYPES: [&str; 3] = ["classic", "quorum", "stream"];
+
+impl VhostAbout {
+    pub(crate) fn parse(json: &Json) -> Result<Self, Refusal> {
+        let body = Body::of(json)?;
+        if body.boolean("tracing")? == Some(true) {
+            let reason = "tracing: expected false, got true: messages are not traced";
+            return Err(Refusal::new(crate::RefusalKind::Unsupported, reason));
+        }
+        let default_queue_type = match body.text("default_queue_type")? {
+            None | Some("undefined" | "") => None,
+            Some(kind) if QUEUE_TYPES.contains(&kind) => Some(kind.to_owned()),
+            Some(other) => {
+                return Err(Refusal::invalid(format!(
+                    "default_queue_type: expected {}, got {other:?}",
+                    QUEUE_TYPES.join(", ")
+                )));
+            }
+        };
+        Ok(Self {
+            description: body.text("description")?.unwrap_or_default().to_owned(),
+            tags: body.words("tags")?.unwrap_or_default(),
+            default_queue_type,
+        })
+    }
+
+    /// As a store keeps it.
+    pub(crate) fn stored(&self) -> Json {
+        json!({
+            "description": self.description,
+            "tags": self.tags,
+            "default_queue_type": self.default_queue_type,
+        })
+    }
+}

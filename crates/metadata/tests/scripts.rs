@@ -1,0 +1,418 @@
+//! Changes and what comes of them, as text: a line is `put|delete|list|configure|restart ENTRY [JSON] => ANSWER`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crosstie_auth::PasswordHash;
+use crosstie_metadata::{
+    Change, Entry, Json, Layers, Metadata, Origin, Outcome, Permission, Refusal, Stored, User,
+};
+
+/// A state with the records that its store has.
+struct Machine {
+    state: Metadata,
+    store: BTreeMap<String, String>,
+    layers: Layers,
+}
+
+/// `guest` with all permissions in `/` by default; `config` and its vhost `home` by the configuration, and the
+/// replicated vhost `far`.
+fn layers() -> Layers {
+    let user = |name: &str, origin| {
+        let user = User {
+            password: Some(PasswordHash::of(b"pw", *b"salt")),
+            tags: Vec::new(),
+            is_remote_allowed: true,
+        };
+        (Arc::from(name), user, origin)
+    };
+    let configured = Origin::Configured("amqp.users");
+    let pair = |vhost: &str, user: &str| (Arc::from(vhost), Arc::from(user));
+    Layers {
+        users: vec![user("guest", Origin::Default), user("config", configured)],
+        vhosts: vec![
+            ("/".into(), (), Origin::Default),
+            ("far".into(), (), Origin::Configured("amqp.vhosts")),
+            ("home".into(), (), Origin::Configured("amqp.vhosts")),
+        ],
+        replicated: ["far".into()].into(),
+        permissions: vec![
+            (pair("/", "guest"), Permission::all(), Origin::Default),
+            (
+                pair("home", "config"),
+                Permission::all(),
+                Origin::Configured("amqp.vhosts"),
+            ),
+        ],
+        global_parameters: vec![("cluster_name".into(), "x".into(), Origin::Default)],
+    }
+}
+
+impl Machine {
+    fn new() -> Self {
+        let layers = layers();
+        Self {
+            state: Metadata::new(layers.clone()),
+            store: BTreeMap::new(),
+            layers,
+        }
+    }
+
+    fn run(&mut self, line: &str) -> String {
+        let (verb, rest) = line.split_once(' ').unwrap_or((line, ""));
+        match verb {
+            "put" => {
+                let (entry, body) = match rest.find(" {") {
+                    Some(at) => (&rest[..at], &rest[at + 1..]),
+                    None => (rest, "{}"),
+                };
+                let body: Json = serde_json::from_str(body).expect("JSON");
+                let by = Some("guest");
+                self.apply(Change::put(entry_of(entry), &body, by))
+            }
+            "delete" => self.apply(Ok(Change::Delete(entry_of(rest)))),
+            "list" => self.list(rest),
+            "restart" => self.restart(),
+            "configure" => self.configure(rest),
+            other => panic!("no verb {other:?}"),
+        }
+    }
+
+    fn apply(&mut self, change: Result<Change, Refusal>) -> String {
+        let applied = change.and_then(|change| self.state.apply(change, &mut || *b"salt"));
+        match applied {
+            Ok((state, applied)) => {
+                self.state = state;
+                for Stored { key, value } in applied.records {
+                    match value {
+                        Some(value) => drop(self.store.insert(key, value)),
+                        None => assert!(self.store.remove(&key).is_some(), "{key} was not there"),
+                    }
+                }
+                match applied.outcome {
+                    Outcome::Created => "201".to_owned(),
+                    Outcome::Deleted | Outcome::Replaced => "204".to_owned(),
+                }
+            }
+            Err(refusal) => {
+                let reason = refusal.to_string().replace('\n', "\\n");
+                format!("{} {reason}", refusal.status())
+            }
+        }
+    }
+
+    fn list(&self, what: &str) -> String {
+        let rows = match what {
+            "users" => self.state.list_users(None),
+            "permissions" => self.state.list_permissions(None, None),
+            "topic-permissions" => self.state.list_topic_permissions(None, None),
+            "vhosts" => {
+                let names = self.state.vhosts();
+                names.map(|name| self.state.vhost_json(name)).collect()
+            }
+            "vhost-limits" => self.state.list_vhost_limits(None),
+            "user-limits" => self.state.list_user_limits(None),
+            "global-parameters" => self.state.list_global_parameters(None),
+            "records" => self.store.keys().map(|key| key.as_str().into()).collect(),
+            other => panic!("no list {other:?}"),
+        };
+        let text = |row: &Json| match row {
+            // A column each is enough.
+            Json::Object(row) => {
+                let shown = row.iter().filter(|(key, _)| *key != "metadata");
+                let shown = shown.filter(|(key, _)| *key != "tracing");
+                let shown = shown.map(|(key, value)| match value {
+                    Json::String(text) if key == "password_hash" => password_of(text),
+                    Json::String(text) => text.clone(),
+                    other => other.to_string(),
+                });
+                shown.collect::<Vec<_>>().join(" ")
+            }
+            other => other.as_str().expect("text").to_owned(),
+        };
+        rows.iter().map(text).collect::<Vec<_>>().join("; ")
+    }
+
+    /// The state from the configuration and the store is the state from before.
+    fn restart(&mut self) -> String {
+        let before = format!("{:?}", self.state);
+        let mut state = Metadata::new(self.layers.clone());
+        let mut overridden = Vec::new();
+        for (key, value) in &self.store {
+            overridden.extend(state.restore(key, value).expect("readable"));
+        }
+        state.forget_orphans();
+        self.state = state;
+        assert_eq!(overridden, [], "the configuration is as before");
+        assert_eq!(format!("{:?}", self.state), before);
+        String::new()
+    }
+
+    /// The configuration names a user.
+    fn configure(&mut self, name: &str) -> String {
+        let (_, user, origin) = self.layers.users[1].clone();
+        self.layers.users.push((name.into(), user, origin));
+        let (state, overridden) = self.state.reconfigured(self.layers.clone());
+        self.state = state;
+        for key in &overridden {
+            self.store.remove(&key.text());
+        }
+        let overridden: Vec<_> = overridden.iter().map(ToString::to_string).collect();
+        overridden.join("; ")
+    }
+}
+
+/// The password that a hash is of.
+fn password_of(hash: &str) -> String {
+    let passwords = ["pw", "x", ""].into_iter();
+    let hash = PasswordHash::parse(hash, None);
+    let mut passwords = passwords.filter(|password| {
+        hash.as_ref()
+            .is_ok_and(|hash| hash.verify(password.as_bytes()))
+    });
+    match passwords.next() {
+        Some(found) => format!("'{found}'"),
+        None => "no password".to_owned(),
+    }
+}
+
+fn entry_of(text: &str) -> Entry {
+    let words: Vec<&str> = text.split(' ').collect();
+    match words[..] {
+        ["user", name] => Entry::User(name.into()),
+        ["vhost", name] => Entry::Vhost(name.into()),
+        ["permission", vhost, user] => Entry::Permission {
+            vhost: vhost.into(),
+            user: user.into(),
+        },
+        ["topic-permission", vhost, user, ref exchange @ ..] => Entry::TopicPermission {
+            vhost: vhost.into(),
+            user: user.into(),
+            exchange: exchange.first().map(|name| Arc::from(*name)),
+        },
+        ["vhost-limits", vhost, ref name @ ..] => Entry::VhostLimits {
+            vhost: vhost.into(),
+            name: name.first().map(|name| (*name).to_owned()),
+        },
+        ["user-limits", user, ref name @ ..] => Entry::UserLimits {
+            user: user.into(),
+            name: name.first().map(|name| (*name).to_owned()),
+        },
+        ["global-parameter", name] => Entry::GlobalParameter(name.into()),
+        _ => panic!("no entry {text:?}"),
+    }
+}
+
+fn check(script: &str) {
+    let mut machine = Machine::new();
+    for line in script.lines().map(str::trim).filter(|l| !l.is_empty()) {
+        let (input, expected) = line.split_once(" =>").unwrap_or((line, ""));
+        let found = machine.run(input.trim());
+        assert_eq!(found.trim(), expected.trim(), "{line}");
+    }
+}
+
+#[test]
+fn users_have_rabbitmqs_hashes_and_answers() {
+    check(
+        r#"
+        put user al {"password": "x"} => 400 tags_not_present
+        put user al {"tags": 5} => 400 tags: expected a list of texts, got 5
+        put user al {"tags": "a, b,", "password": "x"} => 201
+        put user al {"tags": ["a", "b"], "password": "x"} => 204
+        put user al {"tags": "", "password": "x", "password_hash": "y"} => 400 both_password_and_password_hash_are_provided
+        put user bo {"tags": "", "password_hash": "!!!"} => 400 a password hash that is not Base64
+        put user bo {"tags": "", "password_hash": "aGFsbG8="} => 400 a password hash of 5 bytes, expected 36 for rabbit_password_hashing_sha256, salt included
+        put user bo {"tags": "", "password_hash": "aGFsbG8=", "hashing_algorithm": "rabbit_password_hashing_md5"} => 400 hashing_algorithm: expected rabbit_password_hashing_sha256 or rabbit_password_hashing_sha512, got "rabbit_password_hashing_md5"
+        put user bo {"tags": "", "password_hash": "gwx+5SxTMeayawF8t24/NftJwZNCLxxnLwH9wryUCgH2pdJd"} => 201
+        put user cy {"tags": "", "limits": {"max-channels": 4}} => 201
+        put user bo {"tags": ""} => 204
+        put user bo {"tags": "", "limits": {"nope": 4}} => 400 Unrecognised terms [{<<"nope">>,4}] in user-limits
+        delete user guest => 204
+        delete user guest => 404 Not Found
+        delete user config => 409 user 'config' is read-only: the configuration has it under "amqp.users"; change it there and reload the node
+        put user config {"tags": ""} => 409 user 'config' is read-only: the configuration has it under "amqp.users"; change it there and reload the node
+        restart
+        list users => al 'x' rabbit_password_hashing_sha256 ["a","b"] {}; bo no password rabbit_password_hashing_sha256 [] {}; config 'pw' rabbit_password_hashing_sha256 [] {}; cy '' rabbit_password_hashing_sha256 [] {"max-channels":4}
+        "#,
+    );
+}
+
+#[test]
+fn what_belongs_to_a_user_or_a_vhost_goes_with_it() {
+    check(
+        r#"
+        put user al {"tags": ""} => 201
+        put vhost v {"description": "d", "tags": "a,b"} => 201
+        put vhost v {} => 204
+        put vhost v {"default_queue_type": "nope"} => 400 default_queue_type: expected classic, quorum, stream, got "nope"
+        put vhost v {"tracing": true} => 400 tracing: expected false, got true: messages are not traced
+        put vhost v {"description": "e", "default_queue_type": "quorum"} => 204
+        put permission v al {"configure": "^a", "write": "", "read": ".*"} => 201
+        put permission v al {"configure": "^b", "write": "", "read": "^.*$"} => 204
+        put topic-permission v al {"exchange": "amq.topic", "write": "^{username}", "read": "(?"} => 400 invalid_regexp: "(?": Parsing error at position 2: Opening parenthesis without closing parenthesis
+        put topic-permission v al {"exchange": "amq.topic", "write": "^{username}", "read": ".*"} => 201
+        put topic-permission v al {"exchange": "", "write": "", "read": ""} => 201
+        put vhost-limits v max-queues {"value": 5} => 204
+        put user-limits al max-channels {"value": 5} => 204
+        restart
+        list vhosts => /  [] undefined; far  [] undefined; home  [] undefined; v e [] quorum
+        list permissions => guest / .* .* .*; config home .* .* .*; al v ^b  ^.*$; guest v .* .* .*
+        list topic-permissions => al v   ; al v amq.topic ^{username} .*
+        delete topic-permission v al amq.topic => 204
+        delete topic-permission v al amq.topic => 404 Not Found
+        delete topic-permission v al => 204
+        put topic-permission v al {"exchange": "x", "write": "", "read": ""} => 201
+        delete vhost v => 204
+        list records => ["user","al"]; ["user-limits","al"]
+        put permission / al {"configure": "", "write": "", "read": ""} => 201
+        put topic-permission / al {"exchange": "x", "write": "", "read": ""} => 201
+        delete user al => 204
+        list records =>
+        delete vhost / => 204
+        restart
+        list permissions => config home .* .* .*
+        list records => ["permission","/","guest"]; ["vhost","/"]
+        delete vhost / => 404 Not Found
+        delete vhost home => 409 vhost 'home' is read-only: the configuration has it under "amqp.vhosts"; change it there and reload the node
+        put vhost / {} => 201
+        list permissions => guest / .* .* .*; config home .* .* .*
+        restart
+        "#,
+    );
+}
+
+#[test]
+fn permissions_need_a_vhost_and_a_user() {
+    check(
+        r#"
+        put permission / no {"configure": "", "write": "", "read": ""} => 400 vhost_or_user_not_found
+        put permission no guest {"configure": "", "write": "", "read": ""} => 400 vhost_or_user_not_found
+        put permission / guest {} => 400 [{key_missing,configure},{key_missing,write},{key_missing,read}]
+        put permission / guest {"configure": "(", "write": "", "read": ""} => 400 invalid_regexp: "(": Parsing error at position 1: Opening parenthesis without closing parenthesis
+        put permission / guest {"configure": 5, "write": "", "read": ""} => 400 configure: expected a text, got 5
+        put permission / guest {"configure": "a", "write": "", "read": ""} => 204
+        delete permission / guest => 204
+        delete permission / guest => 404 Not Found
+        delete permission home config => 409 permission of user 'config' in vhost 'home' is read-only: the configuration has it under "amqp.vhosts"; change it there and reload the node
+        put permission home guest {"configure": "a", "write": "", "read": ""} => 201
+        put permission far guest {"configure": "a", "write": "", "read": ""} => 400 vhost 'far' is replicated: its permissions are those of the configuration of each node, and it has no limits and no description
+        put topic-permission no guest {"exchange": "", "write": "", "read": ""} => 400 vhost_or_user_not_found
+        put topic-permission / guest {"write": ""} => 400 [{key_missing,exchange},{key_missing,read}]
+        restart
+        list permissions => config home .* .* .*; guest home a
+        "#,
+    );
+}
+
+#[test]
+fn limits_are_refused_in_rabbitmqs_words() {
+    check(
+        r#"
+        put vhost-limits no max-queues {"value": 5} => 404 vhost_not_found
+        put vhost-limits / nope {"value": 5} => 400 Validation failed\n\nUnrecognised terms [{<<"nope">>,5}] in limits\n
+        put vhost-limits / max-queues {"value": "7"} => 400 Validation failed\n\nmax-queues should be a number, actually was <<"7">>\n
+        put vhost-limits / max-queues {"value": 1.5} => 400 Validation failed\n\nmax-queues should be a number, actually was 1.5\n
+        put vhost-limits / max-queues {} => 400 [{key_missing,value}]
+        put vhost-limits / max-queues {"value": 7} => 204
+        put vhost-limits / max-connections {"value": -1} => 204
+        put vhost-limits far max-queues {"value": 7} => 400 vhost 'far' is replicated: its permissions are those of the configuration of each node, and it has no limits and no description
+        put user-limits no max-channels {"value": 5} => 400 no_such_user: no
+        put user-limits config nope {"value": 5} => 400 Unrecognised terms [{<<"nope">>,5}] in user-limits
+        put user-limits config max-channels {"value": "5"} => 400 max-channels should be a number, actually was <<"5">>
+        put user-limits config max-channels {"value": 5} => 204
+        restart
+        list vhost-limits => / {"max-connections":-1,"max-queues":7}
+        list user-limits => config {"max-channels":5}
+        delete vhost-limits / max-queues => 204
+        delete vhost-limits / nope => 204
+        list vhost-limits => / {"max-connections":-1}
+        delete vhost-limits / max-connections => 204
+        list vhost-limits =>
+        put vhost-limits / {"value": {"max-queues": 1, "max-connections": 2}} => 204
+        delete vhost-limits / => 204
+        delete vhost-limits / => 204
+        delete user-limits config => 204
+        list records =>
+        "#,
+    );
+}
+
+#[test]
+fn global_parameters_hold_any_value() {
+    check(
+        r#"
+        put global-parameter foo {"value": {"a": 1}} => 201
+        put global-parameter foo {"value": null} => 204
+        put global-parameter foo {} => 400 [{key_missing,value}]
+        put global-parameter cluster_name {"value": "y"} => 204
+        restart
+        list global-parameters => cluster_name y; foo null
+        delete global-parameter foo => 204
+        delete global-parameter foo => 404 Not Found
+        "#,
+    );
+}
+
+#[test]
+fn the_configuration_overrides_what_was_made_at_run_time() {
+    check(
+        r#"
+        put user al {"tags": "mine"} => 201
+        put permission / al {"configure": "a", "write": "", "read": ""} => 201
+        put user-limits al max-channels {"value": 5} => 204
+        configure al => user 'al'
+        delete user al => 409 user 'al' is read-only: the configuration has it under "amqp.users"; change it there and reload the node
+        list permissions => al / a  ; guest / .* .* .*; config home .* .* .*
+        list records => ["permission","/","al"]; ["user-limits","al"]
+        restart
+        "#,
+    );
+}
+
+#[test]
+fn all_of_several_changes_are_made_or_none() {
+    let state = Metadata::new(layers());
+    let put = |entry: &str, body: &str| {
+        let body: Json = serde_json::from_str(body).expect("JSON");
+        Change::put(entry_of(entry), &body, None).expect("a change")
+    };
+    let both = Change::All(vec![
+        put("user al", r#"{"tags": ""}"#),
+        put(
+            "permission / al",
+            r#"{"configure": "", "write": "", "read": ""}"#,
+        ),
+    ]);
+    let (changed, applied) = state.apply(both, &mut || *b"salt").expect("applied");
+    assert_eq!(applied.outcome, Outcome::Created);
+    assert_eq!(applied.records.len(), 2);
+    assert!(changed.user("al").is_some());
+    let contradictory = Change::All(vec![
+        put("user al", r#"{"tags": ""}"#),
+        put(
+            "permission no al",
+            r#"{"configure": "", "write": "", "read": ""}"#,
+        ),
+    ]);
+    state
+        .apply(contradictory, &mut || *b"salt")
+        .expect_err("there is no vhost 'no'");
+    assert!(state.user("al").is_none());
+}
+
+#[test]
+fn a_record_of_a_later_version_is_refused() {
+    let mut state = Metadata::new(layers());
+    for (key, value) in [
+        ("[\"nothing\",\"x\"]", "{}"),
+        ("[\"user\"]", "{}"),
+        ("x", "{}"),
+        ("[\"user\",\"x\"]", "{}"),
+        ("[\"permission\",\"/\",\"guest\"]", "{\"configure\":\"(\"}"),
+        ("[\"vhost-limits\",\"/\"]", "{\"max-later\":1}"),
+    ] {
+        let refused = state.restore(key, value).expect_err(key);
+        assert_eq!(refused.key, key);
+    }
+}
