@@ -27,6 +27,7 @@ mod message;
 mod outbox;
 #[cfg(test)]
 mod paper_disk;
+pub mod policy;
 mod queues;
 mod random;
 mod settlements;
@@ -60,4 +61,5 @@ pub use streams::{
     StreamLimits, StreamMessage, StreamPage, StreamPlace, StreamWant,
 };
 pub use time::Time;
+pub use topology::QueueKind;
 pub use vhost::{OperatorError, Vhost};

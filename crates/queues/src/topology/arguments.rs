@@ -45,7 +45,7 @@ pub(crate) struct QueueArguments {
 
 /// `x-queue-type`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum QueueKind {
+pub enum QueueKind {
     #[default]
     Classic,
     Quorum,

@@ -47,9 +47,9 @@ use ahash::RandomState;
 use crosstie_amqp::Table;
 
 pub(crate) use age::age_ms;
+pub use arguments::QueueKind;
 pub(crate) use arguments::{
-    Overflow, QueueArguments, QueueFlags, QueueKind, check_queue_equivalent, check_server_named,
-    integer,
+    Overflow, QueueArguments, QueueFlags, check_queue_equivalent, check_server_named, integer,
 };
 pub(crate) use bind::{BindingRequest, NewBinding};
 pub(crate) use caller::{Caller, OPERATOR};
