@@ -21,7 +21,7 @@ use crate::place::{self, Found, Lock, sync_folder};
 use crate::segments::contents::{Item, Snapshot};
 use crate::segments::entity::Entity;
 use crate::segments::keeper::Pin;
-use crate::segments::record::{ENTITIES, QueueKey, RESTED};
+use crate::segments::record::{QueueKey, RESTED};
 use crate::store::lock;
 use crate::{Batch, Store};
 
@@ -209,9 +209,10 @@ impl Job {
         for part in &self.snapshot.parts {
             let visited = part.visit(&*self.disk, self.store, &mut |queue, place, item| {
                 damaged += u64::from(matches!(item, Item::Message(None)));
-                if queue == ENTITIES && matches!(item, Item::Entity(None)) {
+                if queue != RESTED && matches!(item, Item::Entity(None)) {
                     // A restore of the copy would take the messages of its queue for transient ones.
-                    let what = "a declaration of an exchange, a queue or a binding".to_owned();
+                    let what = "a declaration of an exchange, a queue or a binding, or a setting"
+                        .to_owned();
                     failed = Some(StoreError::new(&self.source, StoreErrorKind::Loss { what }));
                     return Err(io::Error::other("a declaration is damaged"));
                 }

@@ -14,6 +14,7 @@ use crate::opening::{create_in, log_config};
 use crate::place::{self, Draft, Found, Lock};
 use crate::segments::contents::Item;
 use crate::segments::draft;
+use crate::segments::entity::Entity;
 use crate::segments::log::{Fault, Log, Purpose};
 use crate::segments::message;
 use crate::segments::record::{QueueKey, record_bytes};
@@ -136,6 +137,9 @@ impl Copy {
     fn try_add(&mut self, queue: QueueKey, place: i64, item: &Item) -> Result<(), Fault> {
         let bytes_max = match item {
             Item::Message(Some(message)) => record_bytes(message::bytes_max(message)),
+            Item::Entity(Some(Entity::Setting { key, value })) => {
+                record_bytes(key.len() + value.len() + 32)
+            }
             Item::Entity(Some(_)) => 4096,
             Item::Message(None) | Item::Entity(None) => return Ok(()),
         };

@@ -36,10 +36,12 @@ pub struct Checked {
     pub faults: Vec<FileFault>,
     /// Confirmed records that are missing, of queues that are not known: at most as many messages.
     pub unknown_records: u64,
-    /// Exchanges, queues, bindings and vhosts whose declarations cannot be read.
+    /// Exchanges, queues, bindings, vhosts and settings that cannot be read.
     pub lost_declarations: u64,
     /// Damaged records of messages that are gone anyway: they are no fault.
     pub idle_records: u64,
+    /// Settings of the broker: users, permissions, …
+    pub settings: u64,
 }
 
 /// A vhost of a store.
@@ -152,6 +154,7 @@ pub(crate) fn check_backup(path: &Path) -> Result<(Checked, Transient), StoreErr
         records: surveyed.records,
         unknown_records: surveyed.missing,
         lost_declarations: rows.lost_declarations,
+        settings: rows.settings,
         ..Checked::default()
     };
     if surveyed.missing + surveyed.damaged > 0 {
@@ -183,6 +186,7 @@ pub(crate) struct Rows {
     /// Exchanges and bindings of each vhost.
     entities: BTreeMap<u16, (u64, u64)>,
     pub(crate) lost_declarations: u64,
+    pub(crate) settings: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -214,6 +218,7 @@ impl Rows {
         self.names.restore(entity, place);
         match entity {
             Entity::Vhost { number, .. } => drop(self.entities.entry(*number).or_default()),
+            Entity::Setting { .. } => self.settings += 1,
             Entity::Declared { vhost, record } => {
                 let (exchanges, bindings) = self.entities.entry(*vhost).or_default();
                 match record {

@@ -9,8 +9,8 @@ use crosstie_queues::{Page, Position, Record, Want};
 
 use crate::committing::{CommitterConfig, NotCommitted};
 use crate::disk::DiskLow;
-use crate::orders::{Order, PageOrder, Shared};
-use crate::{Backup, Batch, Store, StoreError, StoreErrorKind};
+use crate::orders::{Order, PageOrder, SettingsOrder, Shared};
+use crate::{Backup, Batch, NewSetting, Store, StoreError, StoreErrorKind};
 
 /// A store on a thread of its own. Dropping it commits all submitted records, as [`Committer::stop`] does.
 pub struct Committer {
@@ -109,6 +109,24 @@ impl Committer {
             want,
             bytes_max,
             on_read: Box::new(on_read),
+        });
+        if state.wakes_with.take().is_some() {
+            self.shared.wake.notify_one();
+        }
+    }
+
+    /// Submits settings, which are written in one commit of their own. `on_written` is called from the committer's thread;
+    /// if the commit failed nothing of it is written, now or later. A committer that stops may drop `on_written` without
+    /// a call.
+    pub fn put_settings(
+        &self,
+        settings: Vec<NewSetting>,
+        on_written: impl FnOnce(Result<(), StoreError>) + Send + 'static,
+    ) {
+        let mut state = self.shared.lock();
+        state.settings.push_back(SettingsOrder {
+            settings,
+            on_written: Box::new(on_written),
         });
         if state.wakes_with.take().is_some() {
             self.shared.wake.notify_one();

@@ -99,6 +99,7 @@ impl Shared {
             if let Some(order) = self.next_backup() {
                 copying.extend(self.back_up(&mut store, order));
             }
+            self.write_settings(&mut store);
             self.read_pages(&mut store);
             let look_at = disk.look(&store, config.disk_free_bytes_min, on_disk_low);
             let tidy_at = match work.failed {
@@ -114,6 +115,17 @@ impl Shared {
                 }
                 return result;
             }
+        }
+    }
+
+    /// Writes the settings that were submitted, each in a commit of its own: one that fails is not tried again.
+    fn write_settings(&self, store: &mut Store) {
+        loop {
+            // The lock is not held while they are written.
+            let Some(order) = self.lock().settings.pop_front() else {
+                return;
+            };
+            (order.on_written)(store.put_settings(&order.settings));
         }
     }
 

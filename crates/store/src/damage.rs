@@ -89,10 +89,12 @@ pub(crate) fn describe(recovered: &Recovered, names: &Names, lost_entities: usiz
             "{records} of segment {number}, of queues that are not known"
         ));
     }
-    let entities = entities + lost_entities as u64;
+    let entities = (entities.len() + lost_entities) as u64;
     if entities > 0 {
         let declarations = counted(entities, "declaration");
-        clauses.push(format!("{declarations} of exchanges, queues or bindings"));
+        clauses.push(format!(
+            "{declarations} of exchanges, queues, bindings or settings"
+        ));
     }
     clauses
 }

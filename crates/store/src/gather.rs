@@ -9,8 +9,8 @@ use crate::names::{Names, salvaged_name};
 use crate::segments::bytes::SEQUENCE_MAX;
 use crate::segments::contents::Item;
 use crate::segments::entity::Entity;
-use crate::segments::record::{ENTITIES, QueueKey};
-use crate::{Damaged, Restored};
+use crate::segments::record::{ENTITIES, QueueKey, RESTED};
+use crate::{Damaged, Restored, Setting};
 
 /// Everything of a store.
 #[derive(Debug, Default)]
@@ -18,11 +18,13 @@ pub(crate) struct Gathered {
     pub(crate) names: Names,
     /// Declarations with their places; the sort key of each is its kind, vhost and name.
     declared: Vec<(u16, Record, i64)>,
+    /// Settings with their places.
+    settings: Vec<(Setting, i64)>,
     messages: HashMap<QueueKey, Vec<(i64, StoredMessage)>>,
     /// Places of messages that are not as they were written.
     pub(crate) damaged: BTreeMap<QueueKey, Vec<i64>>,
-    /// Places of declarations that are not.
-    pub(crate) lost_entities: Vec<i64>,
+    /// Declarations and settings that are not.
+    pub(crate) lost_entities: Vec<(QueueKey, i64)>,
     /// Queues of which only the extent is handed over, and the messages before it.
     pub(crate) kept: BTreeMap<QueueKey, Vec<Kept>>,
 }
@@ -32,13 +34,19 @@ impl Gathered {
         match item {
             Item::Entity(Some(entity)) => {
                 self.names.restore(&entity, place);
-                if let Entity::Declared { vhost, record } = entity {
-                    self.declared.push((vhost, record, place));
+                match entity {
+                    Entity::Vhost { .. } => {}
+                    Entity::Declared { vhost, record } => {
+                        self.declared.push((vhost, record, place))
+                    }
+                    Entity::Setting { key, value } => {
+                        self.settings.push((Setting { key, value }, place));
+                    }
                 }
             }
             // Without that, messages count as delivered.
-            Item::Entity(None) if queue != ENTITIES => {}
-            Item::Entity(None) => self.lost_entities.push(place),
+            Item::Entity(None) if queue == RESTED => {}
+            Item::Entity(None) => self.lost_entities.push((queue, place)),
             Item::Message(Some(message)) => {
                 self.messages
                     .entry(queue)
@@ -121,6 +129,16 @@ impl Gathered {
                 Damaged::new(&self.names, queue, messages, acknowledgements)
             })
             .collect()
+    }
+
+    /// The settings, by their keys.
+    pub(crate) fn take_settings(&mut self) -> Vec<Setting> {
+        let names = &self.names;
+        let settings = std::mem::take(&mut self.settings).into_iter();
+        let settings = settings.filter(|(found, at)| names.is_current_setting(&found.key, *at));
+        let mut settings: Vec<_> = settings.map(|(setting, _)| setting).collect();
+        settings.sort_by(|a, b| a.key.cmp(&b.key));
+        settings
     }
 
     /// Exchanges, queues, bindings, the messages of each queue in their order, and the places from which on messages

@@ -37,6 +37,7 @@ pub(crate) fn write(
                 match entity {
                     Entity::Vhost { number, name } => entity::encode_vhost(*number, name, out),
                     Entity::Declared { vhost, record } => entity::encode(*vhost, record, out),
+                    Entity::Setting { key, value } => entity::encode_setting(key, value, out),
                 }
                 0
             });

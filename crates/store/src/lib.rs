@@ -14,6 +14,8 @@
 //! during the last commit as the next one, so that one sync serves all waiting clients. The directory is created with
 //! the first record.
 //!
+//! Settings of the broker ([`Setting`]) are commits of their own, which their owner waits for ([`Committer::put_settings`]).
+//!
 //! A [`Backup`] is one file, made by a thread of its own. Pages of deep queues are read between commits.
 //!
 //! Never: which client waits for what.
@@ -48,6 +50,7 @@ mod restore;
 mod room;
 mod salvage;
 mod segments;
+mod settings;
 mod store;
 mod tally;
 mod tolerant;
@@ -67,4 +70,5 @@ pub use inspect::contents;
 pub use replace::{Replaced, records, replace};
 pub use restore::{PutBack, restore};
 pub use salvage::{Salvaged, salvage};
+pub use settings::{NewSetting, Setting};
 pub use store::{Restored, Store, StoreConfig};

@@ -37,6 +37,7 @@ pub(crate) enum Name {
         arguments: Box<[u8]>,
     },
     Rested(QueueKey),
+    Setting(Arc<str>),
 }
 
 /// An end of a binding: a queue, or an exchange.
@@ -60,6 +61,7 @@ impl Names {
         let name = match entity {
             Entity::Vhost { name, .. } => Some(Name::Vhost(Arc::clone(name))),
             Entity::Declared { vhost, record } => Name::of(*vhost, record),
+            Entity::Setting { key, .. } => Some(Name::Setting(Arc::clone(key))),
         };
         let known = name.and_then(|name| self.places.get(&name));
         if known.is_some_and(|known| *known > place) {
@@ -76,6 +78,7 @@ impl Names {
                     self.insert(name, queue_name(record), place);
                 }
             }
+            Entity::Setting { key, .. } => self.insert(Name::Setting(Arc::clone(key)), None, place),
         }
     }
 
@@ -132,6 +135,25 @@ impl Names {
         self.insert(name.clone(), queue_name(record), place);
         self.changes.push(Change::Added(name));
         former
+    }
+
+    /// Adds a setting; returns the place of the one that it replaces.
+    pub(crate) fn set(&mut self, key: &Arc<str>, place: i64) -> Option<i64> {
+        let former = self.unset(key);
+        let name = Name::Setting(Arc::clone(key));
+        self.insert(name.clone(), None, place);
+        self.changes.push(Change::Added(name));
+        former
+    }
+
+    /// Removes a setting; returns its place.
+    pub(crate) fn unset(&mut self, key: &Arc<str>) -> Option<i64> {
+        self.remove(&Name::Setting(Arc::clone(key)))
+    }
+
+    /// Whether the setting at a place is the one that counts.
+    pub(crate) fn is_current_setting(&self, key: &Arc<str>, place: i64) -> bool {
+        self.places.get(&Name::Setting(Arc::clone(key))) == Some(&place)
     }
 
     /// Whether exactly this is declared already; only bindings and vhosts have nothing else to say.

@@ -21,7 +21,7 @@ use crate::segments::contents::{Contents, Snapshot};
 use crate::segments::entity::Entity;
 use crate::segments::log::{Log, LogConfig, Purpose};
 use crate::segments::manifest::{self, Manifest};
-use crate::segments::record::{ENTITIES, QueueKey, RESTED};
+use crate::segments::record::{QueueKey, RESTED};
 use crate::segments::recover::{Recovered, recover};
 use crate::store::{Clock, Form, Mending, Repair, Written, lock};
 use crate::write::Writer;
@@ -95,6 +95,7 @@ impl Store {
             names: Names::default(),
             damage: Vec::new(),
             accepted: Vec::new(),
+            settings: Vec::new(),
             clock: Clock::begin(0),
             obstacle: None,
             cleaning: None,
@@ -173,9 +174,10 @@ impl Store {
         if self.config.accepts_loss {
             self.accepted.extend(missing);
             let damaged = gathered.damaged.iter();
+            let lost = gathered.lost_entities.iter();
             repair.places = damaged
                 .map(|(key, places)| (*key, places.clone()))
-                .chain([(ENTITIES, gathered.lost_entities.clone())])
+                .chain(lost.map(|(key, place)| (*key, vec![*place])))
                 .collect();
             repair.anew = anew;
         }
@@ -190,6 +192,7 @@ impl Store {
             };
             gathered.kept.insert(key, kept);
         }
+        self.settings = gathered.take_settings();
         let (restored, names) = gathered.into_restored();
         self.names = names;
         self.form = Form::Read(Box::new(recovered), repair, lock);

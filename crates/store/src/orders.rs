@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crosstie_queues::{Page, Want};
 
-use crate::{Backup, Batch, StoreError};
+use crate::{Backup, Batch, NewSetting, StoreError};
 
 /// Between a committer and its thread.
 #[derive(Default)]
@@ -30,7 +30,17 @@ pub(crate) struct State {
     /// A backup is being made.
     pub(crate) is_backing_up: bool,
     pub(crate) pages: VecDeque<PageOrder>,
+    pub(crate) settings: VecDeque<SettingsOrder>,
 }
+
+/// Settings to be written.
+pub(crate) struct SettingsOrder {
+    pub(crate) settings: Vec<NewSetting>,
+    pub(crate) on_written: Box<OnWritten>,
+}
+
+/// Receives the outcome of a commit of settings.
+pub(crate) type OnWritten = dyn FnOnce(Result<(), StoreError>) + Send;
 
 /// A page to be read.
 pub(crate) struct PageOrder {
@@ -67,7 +77,12 @@ impl State {
     }
 
     pub(crate) fn has_orders(&self) -> bool {
-        !self.pages.is_empty() || self.backup.is_some() && !self.is_backing_up
+        self.is_awaited() || self.backup.is_some() && !self.is_backing_up
+    }
+
+    /// Whether there is work that does not wait for the next attempt of a commit that failed.
+    pub(crate) fn is_awaited(&self) -> bool {
+        !self.pages.is_empty() || !self.settings.is_empty()
     }
 
     pub(crate) fn has_news(&self) -> bool {
@@ -119,7 +134,7 @@ impl Shared {
         let mut state = self.lock();
         loop {
             let left = match retry_at {
-                Some(_) if !state.pages.is_empty() => Duration::ZERO,
+                Some(_) if state.is_awaited() => Duration::ZERO,
                 None if !is_idle || state.has_orders() || state.has_news() => {
                     return Some(state.take());
                 }

@@ -163,6 +163,7 @@ impl New {
                     self.names.insert((vhost, Arc::clone(name)));
                 }
             }
+            Item::Entity(Some(Entity::Setting { .. })) => {}
             Item::Message(None) | Item::Entity(None) => return Ok(()),
         }
         self.write(queue, place, item)

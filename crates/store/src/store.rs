@@ -24,7 +24,7 @@ use crate::segments::record::QueueKey;
 use crate::segments::recover::Recovered;
 use crate::segments::state::State;
 use crate::write::{self, Writer};
-use crate::{Batch, Damaged};
+use crate::{Batch, Damaged, Setting};
 
 /// The directory of a store, and its bounds.
 #[derive(Clone, Debug)]
@@ -56,6 +56,7 @@ pub struct Store {
     pub(crate) names: Names,
     pub(crate) damage: Vec<Damaged>,
     pub(crate) accepted: Vec<String>,
+    pub(crate) settings: Vec<Setting>,
     pub(crate) clock: Clock,
     /// Why there can be none.
     pub(crate) obstacle: Option<StoreError>,

@@ -13,7 +13,7 @@ use crate::segments::index::{self, Index};
 use crate::segments::manifest;
 use crate::segments::message::{self, Content};
 use crate::segments::places::PlaceSet;
-use crate::segments::record::{Header, Kind, QueueKey, Salt};
+use crate::segments::record::{ENTITIES, Header, Kind, QueueKey, RESTED, Salt};
 use crate::segments::recover::Recovered;
 use crate::segments::scan::{Bounds, Found, Scanned, scan};
 use crate::segments::segment::{SEGMENT_HEAD_BYTES, SegmentHead, index_name, segment_name};
@@ -80,7 +80,7 @@ impl<'t> Tally<'t> {
             self.fault(file.clone(), what, false);
         }
         let lost = &self.recovered.loss;
-        let may_be_lost = lost.entities + self.checked.unknown_records > 0;
+        let may_be_lost = !lost.entities.is_empty() || self.checked.unknown_records > 0;
         let transient = self.rows.transient(may_be_lost || lost.is_manifest_unknown);
         for ((number, queue), loss) in std::mem::take(&mut self.losses) {
             let of = self.rows.queue_text(queue);
@@ -119,10 +119,16 @@ impl<'t> Tally<'t> {
             let what = format!("{what}{of}: {}", parts.join(", "));
             self.fault(segment_name(number), what, !is_transient);
         }
+        // A growing segment has no index that would name them.
+        let of_segment = lost.entities.chunk_by(|a, b| a == b);
+        for (number, count) in of_segment.map(|of| (of[0], of.len() as u64)) {
+            self.lose_entities(number, ENTITIES, count);
+        }
         let Self {
             mut checked, rows, ..
         } = self;
-        checked.lost_declarations = rows.lost_declarations + lost.entities;
+        checked.lost_declarations = rows.lost_declarations;
+        checked.settings = rows.settings;
         checked.vhosts = rows.into_vhosts(&transient);
         checked.faults.sort_by(|a, b| a.file.cmp(&b.file));
         (checked, transient)
@@ -299,14 +305,14 @@ impl<'t> Tally<'t> {
         if count == 0 {
             return;
         }
-        let is_loss = queue == crate::segments::record::ENTITIES;
+        let is_loss = queue != RESTED;
         let what = match is_loss {
             true => {
                 self.rows.lost_declarations += count;
                 counted(
                     count,
-                    "declaration of a vhost, an exchange, a queue or a binding cannot be read",
-                    "declarations of vhosts, exchanges, queues or bindings cannot be read",
+                    "declaration of a vhost, an exchange, a queue or a binding, or setting, cannot be read",
+                    "declarations of vhosts, exchanges, queues or bindings, or settings, cannot be read",
                 )
             }
             false => counted(

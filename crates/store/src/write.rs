@@ -171,6 +171,8 @@ impl<'w> Writer<'w> {
                 });
             }
             Entity::Declared { vhost, record } => self.declare(ENTITIES, *vhost, record),
+            // A setting that is lost is not known.
+            Entity::Setting { .. } => {}
         }
     }
 

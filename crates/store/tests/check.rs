@@ -277,6 +277,8 @@ fn queues_without_a_declaration_are_salvaged_by_new_names() {
     });
     let checked = check(&path(&directory)).expect("readable");
     assert_eq!(checked.lost_declarations, 1);
+    let is_told = checked.faults.iter().any(|fault| fault.is_loss);
+    assert!(is_told, "{checked:?}");
     let nameless = checked.queues().find(|queue| queue.name.is_none());
     assert_eq!(nameless.map(|queue| queue.whole), Some(2), "{checked:?}");
     let to = directory.path().join("to");

@@ -105,6 +105,7 @@ pub fn payload(input: &[u8]) {
         match &decoded {
             Entity::Vhost { number, name } => entity::encode_vhost(*number, name, &mut again),
             Entity::Declared { vhost, record } => entity::encode(*vhost, record, &mut again),
+            Entity::Setting { key, value } => entity::encode_setting(key, value, &mut again),
         }
         assert_eq!(entity::decode(&again), Some(decoded));
     }

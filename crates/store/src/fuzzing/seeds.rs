@@ -97,10 +97,11 @@ fn entities() -> Vec<Vec<u8>> {
         queue: QueueId(7),
         fresh_from: -1,
     };
-    let mut payloads = vec![Vec::new(); 3];
+    let mut payloads = vec![Vec::new(); 4];
     entity::encode(1, &declared, &mut payloads[0]);
     entity::encode(1, &rested, &mut payloads[1]);
     entity::encode_vhost(1, "/", &mut payloads[2]);
+    entity::encode_setting("[\"user\",\"x\"]", "{}", &mut payloads[3]);
     payloads
 }
 

@@ -14,6 +14,8 @@ pub(crate) enum Entity {
     Vhost { number: u16, name: Arc<str> },
     /// An exchange, a queue, a binding, or a queue's place from which on messages were never delivered.
     Declared { vhost: u16, record: Record },
+    /// A key and a value of the broker's, whose meaning the store does not know.
+    Setting { key: Arc<str>, value: Arc<str> },
 }
 
 const VHOST: u8 = 0;
@@ -21,12 +23,22 @@ const EXCHANGE: u8 = 1;
 const QUEUE: u8 = 2;
 const BINDING: u8 = 3;
 const RESTED: u8 = 4;
+const SETTING: u8 = 5;
 
 /// Appends a vhost.
 pub(crate) fn encode_vhost(number: u16, name: &str, out: &mut Vec<u8>) {
     out.push(VHOST);
     put_number(out, number.into());
     put_bytes(out, name.as_bytes());
+}
+
+/// Appends a setting.
+pub(crate) fn encode_setting(key: &str, value: &str, out: &mut Vec<u8>) {
+    out.push(SETTING);
+    // Where others have their vhost.
+    put_number(out, 0);
+    put_bytes(out, key.as_bytes());
+    put_bytes(out, value.as_bytes());
 }
 
 /// Appends a declaration; nothing for any other record.
@@ -99,6 +111,11 @@ pub(crate) fn decode(payload: &[u8]) -> Option<Entity> {
             let name = cursor.text()?.into();
             let number = vhost;
             return cursor.is_empty().then_some(Entity::Vhost { number, name });
+        }
+        SETTING => {
+            let (key, value) = (cursor.text()?.into(), cursor.text()?.into());
+            let is_whole = vhost == 0 && cursor.is_empty();
+            return is_whole.then_some(Entity::Setting { key, value });
         }
         EXCHANGE => {
             let (name, kind) = (cursor.text()?.into(), cursor.text()?.into());
@@ -207,6 +224,11 @@ mod tests {
         encode_vhost(5, "/", &mut payload);
         let name = "/".into();
         assert_eq!(decode(&payload), Some(Entity::Vhost { number: 5, name }));
+        let mut payload = Vec::new();
+        encode_setting("user", "{}", &mut payload);
+        let (key, value) = ("user".into(), "{}".into());
+        assert_eq!(decode(&payload), Some(Entity::Setting { key, value }));
+        assert_eq!(decode(&payload[..payload.len() - 1]), None);
         assert_eq!(decode(&[9, 0]), None);
     }
 }

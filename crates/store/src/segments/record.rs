@@ -72,6 +72,10 @@ pub(crate) const ENTITIES: QueueKey = QueueKey { vhost: 0, queue: 0 };
 /// The queue of the places from which on messages were never delivered.
 pub(crate) const RESTED: QueueKey = QueueKey { vhost: 0, queue: 1 };
 
+/// The queue of the broker's settings. A place there is the sequence of its record. An earlier version leaves them as they
+/// are.
+pub(crate) const SETTINGS: QueueKey = QueueKey { vhost: 0, queue: 2 };
+
 /// The effect of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {

@@ -13,7 +13,7 @@ use super::index::{self, Left, MESSAGES_MAX, read_summary};
 use super::manifest::{self, Listed, Manifest};
 use super::message;
 use super::places::PlaceSet;
-use super::record::{ENTITIES, Kind, QueueKey, Salt};
+use super::record::{Kind, QueueKey, RESTED, Salt};
 use super::scan::{Bounds, Found, Scanned, scan};
 use super::segment::{SegmentHead, index_name, number_in, segment_name};
 use super::state::{Segment, Size, State};
@@ -52,8 +52,8 @@ pub(crate) struct Loss {
     pub(crate) segments: Vec<u32>,
     /// Acknowledgements that cannot be read, by queue: messages may come a second time.
     pub(crate) acknowledgements: Vec<QueueKey>,
-    /// Declarations that cannot be read.
-    pub(crate) entities: u64,
+    /// Declarations and settings that cannot be read, by segment.
+    pub(crate) entities: Vec<u32>,
     /// The manifest cannot be read: a missing segment would not be noticed.
     pub(crate) is_manifest_unknown: bool,
 }
@@ -309,7 +309,7 @@ impl Recovered {
         let segment = Segment::new(bounds.first_sequence, file.bytes()?);
         self.state.segments.insert(number, segment);
         let (state, loss) = (&mut self.state, &mut self.loss);
-        let unread = |loss: &Loss| loss.acknowledgements.len() as u64 + loss.entities;
+        let unread = |loss: &Loss| (loss.acknowledgements.len() + loss.entities.len()) as u64;
         let unread_before = unread(loss);
         let scanned = scan(&*file, bounds, &mut |found| {
             fold(state, loss, number, found)
@@ -369,7 +369,9 @@ fn fold(state: &mut State, loss: &mut Loss, segment: u32, found: &Found<'_>) {
             let is_entity = queue.vhost == 0;
             if is_entity && found.payload.is_none() {
                 // Without a place of rest, messages count as delivered.
-                loss.entities += u64::from(queue == ENTITIES);
+                if queue != RESTED {
+                    loss.entities.push(segment);
+                }
                 return;
             }
             let size = Size {

@@ -50,7 +50,7 @@ fn judge(disk: &SimulatedDisk, run: &Run, what: &str, outcome: &mut Outcome) {
     let loss = &recovered.loss;
     let is_refused = !loss.gaps.is_empty()
         || !loss.segments.is_empty()
-        || loss.entities > 0
+        || !loss.entities.is_empty()
         || loss.is_manifest_unknown;
     assert!(
         missing.is_empty() || is_refused,
