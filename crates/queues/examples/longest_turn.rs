@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use crosstie_amqp::method::{ExchangeDeclare, ExchangeDelete, QueueBind, QueueDeclare};
 use crosstie_amqp::{Method, Properties, TableBuf, Value};
 use crosstie_auth::Permissions;
+use crosstie_queues::policy::{Policies, Policy, PolicyKind, PolicyParts, PolicyValue};
 use crosstie_queues::{
     ChannelKey, Client, ConnectionKey, Fault, Outbox, Refused, Time, Vhost, VhostConfig,
 };
@@ -97,7 +98,33 @@ impl Given {
         for number in 0..count {
             self.declare(&format!("a.queue.n{number:08}"));
         }
+        self.policy();
         self.end("queues", None);
+    }
+
+    /// Applies a policy to all queues, and withdraws it.
+    fn policy(&mut self) {
+        let definition = [("max-length", 5), ("message-ttl", 60_000)];
+        let definition = definition.map(|(key, value)| (key.to_owned(), PolicyValue::from(value)));
+        let parts = PolicyParts {
+            name: "p",
+            pattern: &PolicyValue::from(r"^a\.queue"),
+            definition: &PolicyValue::Map(definition.into()),
+            priority: None,
+            apply_to: None,
+        };
+        let policy = Policy::parse(PolicyKind::User, parts).expect("it is valid");
+        let policies = Policies::new([policy], []);
+        let vhost = &mut self.vhost;
+        for (what, policies) in [("applied", policies), ("withdrawn", Policies::default())] {
+            let mut turns = Longest::default();
+            let policies = Arc::new(policies);
+            turns.time(|| vhost.set_policies(Time(1), policies, &mut Discard));
+            while vhost.has_backlog() {
+                turns.time(|| vhost.work(Time(1), STEPS, &mut Discard));
+            }
+            println!("a policy, {what:9} a turn: {turns}");
+        }
     }
 
     fn declare(&mut self, queue: &str) {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crosstie_amqp::TableBuf;
 
 use crate::Destination;
+use crate::policy::Applied;
 
 /// A part of a listing.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,6 +32,8 @@ pub struct QueueStatus {
     /// Dead letters that it keeps until their targets have accepted them; they count for its bounds.
     pub dead_letters_kept: usize,
     pub consumers: usize,
+    /// The policies that apply to it.
+    pub applied: Option<Arc<Applied>>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -44,6 +47,8 @@ pub struct ExchangeStatus {
     pub arguments: TableBuf,
     /// Messages that it holds back until they are due (`x-delayed-message`).
     pub messages_delayed: usize,
+    /// The policies that apply to it.
+    pub applied: Option<Arc<Applied>>,
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -9,8 +9,10 @@ use crosstie_amqp::method::{
 };
 use crosstie_amqp::{Method, Properties, TableBuf, Value};
 use crosstie_auth::Permissions;
+use crosstie_queues::policy::{Policies, Policy, PolicyKind, PolicyParts, PolicyValue};
 use crosstie_queues::{
-    ChannelKey, Client, ConnectionKey, Fault, Outbox, Refused, Time, Vhost, VhostConfig,
+    ChannelKey, Client, ConnectionKey, Fault, Outbox, QueueStatus, Refused, Time, Vhost,
+    VhostConfig,
 };
 
 /// What an input may take beyond what it is to do at once: the last of what it does belongs together.
@@ -176,6 +178,8 @@ fn nack(delivery_tag: u64, multiple: bool) -> BasicNack {
 }
 
 const MANY: u32 = 50_000;
+/// Queues, if they are many.
+const QUEUES: u32 = 5_000;
 
 #[test]
 fn messages_of_many_channels_return_in_order_to_other_consumers() {
@@ -319,6 +323,53 @@ fn a_purge_is_done_when_it_is_answered() {
     assert_eq!(stage.sink.got, Some(7));
     stage.work();
     assert_eq!(stage.vhost.memory_bytes(), 0);
+}
+
+#[test]
+fn a_policy_is_applied_to_many_queues_in_turns() {
+    let mut stage = Stage::new();
+    let (_, channel) = stage.connect();
+    stage.declare(channel, "d", &TableBuf::new());
+    for queue in 0..QUEUES {
+        let name = format!("q{queue}");
+        stage.declare(channel, &name, &TableBuf::new());
+        for number in 0..3 {
+            stage.publish(channel, "", &name, number);
+        }
+    }
+    let definition = [
+        ("max-length", PolicyValue::from(1)),
+        ("dead-letter-exchange", PolicyValue::from("")),
+        ("dead-letter-routing-key", PolicyValue::from("d")),
+    ];
+    let definition = definition.map(|(key, value)| (key.to_owned(), value));
+    let parts = PolicyParts {
+        name: "p",
+        pattern: &PolicyValue::from("^q"),
+        definition: &PolicyValue::Map(definition.into()),
+        priority: None,
+        apply_to: None,
+    };
+    let policy = Policy::parse(PolicyKind::User, parts).expect("it is valid");
+    let policies = Arc::new(Policies::new([policy], []));
+    stage.input(|vhost, now, sink| vhost.set_policies(now, policies, sink));
+    assert!(stage.vhost.has_backlog());
+    // Later queues have it at once, and so have others when all is done.
+    stage.declare(channel, "q-later", &TableBuf::new());
+    stage.publish(channel, "", "q-later", 1);
+    stage.publish(channel, "", "q-later", 2);
+    stage.work();
+    let is_applied = |queue: &QueueStatus| queue.applied.is_some() == queue.name.starts_with('q');
+    assert!(stage.vhost.queues().all(|queue| is_applied(&queue)));
+    let counts = stage.vhost.counts();
+    let queues = QUEUES as usize;
+    assert_eq!(counts.messages_ready, queues + 1 + 2 * queues + 1);
+    assert_eq!(counts.dead_lettered as usize, 2 * queues + 1);
+    // Gone again, it leaves all as it is.
+    stage.input(|vhost, now, sink| vhost.set_policies(now, Arc::default(), sink));
+    stage.work();
+    assert!(stage.vhost.queues().all(|queue| queue.applied.is_none()));
+    assert_eq!(stage.vhost.counts().dead_lettered, counts.dead_lettered);
 }
 
 /// Queues without room, each of which has all others for its dead letters.

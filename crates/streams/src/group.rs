@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crosstie_queues::{
-    MessageContent, Position, QueueId, Record, StreamAppend, StreamChange, find_lasting,
+    MessageContent, Position, QueueId, Record, StreamAppend, StreamChange, StreamLimits,
+    find_lasting,
 };
 
 use crate::orders::Submission;
@@ -26,6 +27,8 @@ pub(crate) struct Group {
     pub(crate) appends: Vec<(QueueId, Vec<StreamAppend>)>,
     places: HashMap<QueueId, usize>,
     pub(crate) deleted: Vec<QueueId>,
+    /// Streams whose bounds have changed.
+    pub(crate) bounded: Vec<(QueueId, StreamLimits)>,
     /// Records of submissions that only remove messages.
     departures: Vec<Record>,
     pub(crate) warning: Option<String>,
@@ -54,6 +57,10 @@ impl Group {
                     });
                     self.appends[place].1.push(append);
                 }
+                StreamChange::Bounded { id, limits } => {
+                    self.bounded.retain(|(known, _)| *known != id);
+                    self.bounded.push((id, limits));
+                }
                 StreamChange::Deleted { id } => {
                     if let Some(place) = self.places.get(&id) {
                         self.appends[*place].1.clear();
@@ -80,7 +87,7 @@ impl Group {
 pub(crate) fn change_bytes(change: &StreamChange) -> usize {
     match change {
         StreamChange::Appended { append, .. } => append_bytes(append),
-        StreamChange::Deleted { .. } => CHANGE_BYTES,
+        StreamChange::Bounded { .. } | StreamChange::Deleted { .. } => CHANGE_BYTES,
     }
 }
 

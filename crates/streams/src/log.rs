@@ -13,7 +13,7 @@ use crate::record::MAGIC;
 #[derive(Debug)]
 pub(crate) struct Log {
     pub(crate) directory: String,
-    pub(crate) limits: StreamLimits,
+    limits: Mutex<StreamLimits>,
     table: Mutex<Table>,
 }
 
@@ -68,9 +68,18 @@ impl Log {
     pub(crate) fn new(directory: String, limits: StreamLimits, table: Table) -> Self {
         Self {
             directory,
-            limits,
+            limits: Mutex::new(limits),
             table: Mutex::new(table),
         }
+    }
+
+    pub(crate) fn limits(&self) -> StreamLimits {
+        *self.limits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes the bounds; segments beyond them go when the writer looks for such.
+    pub(crate) fn set_limits(&self, limits: StreamLimits) {
+        *self.limits.lock().unwrap_or_else(PoisonError::into_inner) = limits;
     }
 
     pub(crate) fn table(&self) -> MutexGuard<'_, Table> {

@@ -293,7 +293,7 @@ impl Writer {
         let mut paths = Vec::new();
         {
             let mut table = log.table();
-            let expired = table.expired(&log.limits, now_ms);
+            let expired = table.expired(&log.limits(), now_ms);
             for segment in table.segments.drain(..expired) {
                 paths.push(files::segment(&log.directory, segment.first));
                 paths.push(files::index(&log.directory, segment.first));
@@ -320,7 +320,7 @@ impl Staged {
 
     /// Whether a message begins another segment.
     fn is_full(&self, append: &StreamAppend) -> bool {
-        let limits = &self.log.limits;
+        let limits = &append.limits;
         let Some(segment) = self.table.segments.back().filter(|_| !self.table.is_sealed) else {
             return true;
         };

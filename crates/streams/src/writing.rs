@@ -130,6 +130,18 @@ impl Writing {
             let what = "the files of a deleted stream cannot be removed";
             group.warning = Some(format!("{what}: {error}"));
         }
+        let mut bounded = Vec::new();
+        for (id, limits) in mem::take(&mut group.bounded) {
+            let key = (Arc::clone(vhost), id);
+            // A stream without messages takes them from the first.
+            let log = lock(&self.shared.logs).get(&key).cloned();
+            if let Some(log) = log {
+                log.set_limits(limits);
+                self.retire(&log);
+                self.note_expiry(&key, &log);
+                bounded.push((id, log));
+            }
+        }
         let mut staged: Vec<(QueueId, Staged)> = Vec::new();
         if let Err(error) = self.stage_and_sync(vhost, group, &mut staged) {
             for (_, staged) in &staged {
@@ -138,6 +150,9 @@ impl Writing {
             return Err(error);
         }
         let mut written = written_of(mem::take(group), None);
+        let extents = bounded.into_iter();
+        let extents = extents.map(|(id, log)| (id, log.table().extent(), None));
+        written.streams.extend(extents);
         for (id, staged) in staged {
             let (page, is_begun) = self.writer.publish(staged);
             let key = (Arc::clone(vhost), id);
@@ -246,7 +261,7 @@ impl Writing {
     }
 
     fn note_expiry(&mut self, key: &Key, log: &Log) {
-        let due = log.table().next_expiry_ms(&log.limits);
+        let due = log.table().next_expiry_ms(&log.limits());
         if let Some(due) = due {
             self.expiries.insert((due, key.clone()), ());
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::unacked::Unacked;
 use crate::keys::ConsumerKey;
-use crate::{ChannelKey, ConnectionKey};
+use crate::{ChannelKey, ConnectionKey, Time};
 
 #[derive(Debug)]
 pub(crate) struct Channel {
@@ -29,8 +29,8 @@ pub(crate) struct Channel {
     /// The queue that an empty name means.
     pub(crate) last_queue: Option<Arc<str>>,
     pub(crate) reply_consumer: Option<ReplyConsumer>,
-    /// Whether a timer checks the oldest delivery.
-    pub(super) has_timer: bool,
+    /// The time of the timer that checks the oldest deliveries.
+    pub(super) timer: Option<Time>,
     /// Whether a timer delivers what a higher limit allows.
     pub(super) has_room_timer: bool,
 }
@@ -67,7 +67,7 @@ impl Channel {
             prefetch_count_global: 0,
             last_queue: None,
             reply_consumer: None,
-            has_timer: false,
+            timer: None,
             has_room_timer: false,
         }
     }

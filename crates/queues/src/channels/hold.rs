@@ -4,7 +4,7 @@ use crosstie_amqp::method::BasicQos;
 
 use super::{ChannelTimer, Channels, Delivery, Unacked};
 use crate::keys::ConsumerKey;
-use crate::{ChannelKey, Time};
+use crate::{ChannelKey, QueueKey, Time};
 
 impl<H> Channels<H> {
     /// Holds a delivered message until it is acknowledged.
@@ -15,11 +15,11 @@ impl<H> Channels<H> {
         let now = delivery.delivered_at;
         channel.unacked.push(tag, delivery);
         let is_charged = channel.unacked_bytes == channel.unacked.memory_bytes();
-        if let Some(timeout_ms) = self.consumer_timeout_ms
-            && !channel.has_timer
+        if let Some(timeout_ms) = self.look_after_ms
+            && channel.timer.is_none()
         {
-            channel.has_timer = true;
             let due = Time(now.0.saturating_add(timeout_ms));
+            channel.timer = Some(due);
             self.set_timer(due, ChannelTimer::Unacked(key));
         }
         if !is_charged {
@@ -87,25 +87,82 @@ impl<H> Channels<H> {
         }
     }
 
-    /// Whether the oldest delivery of a channel is older than the consumer timeout. `held_since` is the time of the
-    /// oldest delivery acknowledged in an open transaction, which does not count as acknowledged yet.
+    /// Whether a delivery of a channel is older than its queue allows, or the vhost, if the queue has no timeout:
+    /// `timeout_of`. Returns the timeout. `held` is the oldest delivery acknowledged in an open transaction, which does
+    /// not count as acknowledged yet. Of very many deliveries only the oldest are looked at.
     pub(crate) fn is_too_old(
         &mut self,
         now: Time,
         key: ChannelKey,
-        held_since: Option<Time>,
+        held: Option<(QueueKey, Time)>,
+        timeout_of: impl Fn(QueueKey) -> Option<u64>,
     ) -> Option<u64> {
-        let timeout_ms = self.consumer_timeout_ms?;
+        let default_ms = self.consumer_timeout_ms;
         let channel = self.channels.find_mut(key).filter(|c| !c.is_closing)?;
-        channel.has_timer = false;
-        let unacked_since = channel.unacked.oldest().map(|oldest| oldest.delivered_at);
-        let since = unacked_since.into_iter().chain(held_since).min()?;
-        let due = Time(since.0.saturating_add(timeout_ms));
-        if due <= now {
-            return Some(timeout_ms);
+        let oldest = channel
+            .unacked
+            .iter()
+            .take(LOOKED_AT_MAX)
+            .map(|(_, delivery)| delivery);
+        let oldest = oldest.map(|delivery| (delivery.queue, delivery.delivered_at));
+        let mut first_due = None;
+        for (queue, since) in held.into_iter().chain(oldest) {
+            let Some(timeout_ms) = timeout_of(queue).or(default_ms) else {
+                continue;
+            };
+            let due = Time(since.0.saturating_add(timeout_ms));
+            if due <= now {
+                return Some(timeout_ms);
+            }
+            first_due = first_due.into_iter().chain([due]).min();
         }
-        channel.has_timer = true;
+        // Those that were not looked at are looked at later.
+        let is_all = channel.unacked.len() <= LOOKED_AT_MAX;
+        let later = self.look_after_ms.filter(|_| !is_all);
+        let later = later.map(|after_ms| Time(now.0.saturating_add(after_ms)));
+        let due = first_due.into_iter().chain(later).min()?;
+        channel.timer = Some(due);
         self.set_timer(due, ChannelTimer::Unacked(key));
         None
     }
+
+    /// Notes the timeout of a queue.
+    pub(crate) fn note_timeout(&mut self, timeout_ms: Option<u64>) {
+        let Some(timeout_ms) = timeout_ms else {
+            return;
+        };
+        let after_ms = timeout_ms.max(LOOK_AFTER_MIN_MS);
+        if self.look_after_ms.is_none_or(|before| after_ms < before) {
+            self.look_after_ms = Some(after_ms);
+            self.is_shortened = true;
+        }
+    }
+
+    /// Whether a queue has a shorter timeout than all had when this was asked last.
+    pub(crate) fn take_shortened(&mut self) -> bool {
+        std::mem::take(&mut self.is_shortened)
+    }
+
+    /// Has the oldest delivery of the channel at that place looked at in time. Returns the next place.
+    pub(crate) fn look_at_age(&mut self, place: usize) -> Option<usize> {
+        let found = self.channels.part(place, 1).next();
+        if let Some((key, channel)) = found
+            && let Some(oldest) = channel.unacked.oldest()
+            && let Some(after_ms) = self.look_after_ms
+        {
+            let due = Time(oldest.delivered_at.0.saturating_add(after_ms));
+            if let Some(channel) = self.channels.find_mut(key) {
+                channel.timer = Some(due);
+            }
+            self.set_timer(due, ChannelTimer::Unacked(key));
+        }
+        (place + 1 < self.channels.places()).then_some(place + 1)
+    }
 }
+
+/// Deliveries of a channel whose age is checked at a time, at most.
+const LOOKED_AT_MAX: usize = 1_000;
+
+/// The shortest time after which a delivery is looked at: a shorter timeout is as long as this. RabbitMQ looks once a
+/// minute.
+const LOOK_AFTER_MIN_MS: u64 = 1_000;

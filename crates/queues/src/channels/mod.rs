@@ -46,8 +46,12 @@ pub(crate) struct Channels<H> {
     timers: Timers<ChannelTimer>,
     /// Maximum number of channels per connection.
     channels_max: usize,
-    /// Maximum time that a delivery may stay unacknowledged.
+    /// Maximum time that a delivery may stay unacknowledged, unless its queue has another.
     consumer_timeout_ms: Option<u64>,
+    /// The time after which a channel's oldest delivery is looked at: the shortest of these.
+    look_after_ms: Option<u64>,
+    /// Whether it has become shorter, so that timers have to be set anew.
+    is_shortened: bool,
     /// Connections whose charge has changed.
     to_charge: Vec<ConnectionKey>,
     /// Closed channels whose remains are more than one input removes.
@@ -66,6 +70,8 @@ impl<H> Channels<H> {
             timers: Timers::new(),
             channels_max: config.limits.channels_max,
             consumer_timeout_ms: config.consumer_timeout_ms,
+            look_after_ms: config.consumer_timeout_ms,
+            is_shortened: false,
             to_charge: Vec::new(),
             closing_channels: VecDeque::new(),
             closing_connections: VecDeque::new(),
@@ -279,14 +285,25 @@ impl<H> Channels<H> {
         self.timers.next()
     }
 
-    pub(crate) fn take_due(&mut self, now: Time) -> Option<ChannelTimer> {
-        self.timers.take_due(now).map(|(_, timer)| timer)
+    /// Takes a timer that is due. If another one has replaced it, the inner value is `None`.
+    pub(crate) fn take_due(&mut self, now: Time) -> Option<Option<ChannelTimer>> {
+        let (at, timer) = self.timers.take_due(now)?;
+        if let ChannelTimer::Unacked(key) = timer {
+            let waiting = self
+                .channels
+                .find_mut(key)
+                .map(|channel| &mut channel.timer);
+            let is_live = waiting.and_then(|due| due.take_if(|due| *due == at));
+            return Some(is_live.map(|_| timer));
+        }
+        Some(Some(timer))
     }
 
     fn set_timer(&mut self, at: Time, timer: ChannelTimer) {
         let channels = &self.channels;
-        self.timers.set(at, timer, |_, timer| match timer {
-            ChannelTimer::Unacked(key) | ChannelTimer::Room(key) => channels.find(key).is_some(),
+        self.timers.set(at, timer, |at, timer| match timer {
+            ChannelTimer::Unacked(key) => channels.find(key).is_some_and(|c| c.timer == Some(at)),
+            ChannelTimer::Room(key) => channels.find(key).is_some(),
         });
     }
 }

@@ -5,17 +5,23 @@
 //!                                                                              └▶ definition: both merged
 //! ```
 //!
-//! Pure: a queue's arguments are merged with the result elsewhere (`QueueArguments::under`). *Never:* a vhost, a store.
+//! Pure: a queue's arguments are merged with the result elsewhere (`QueueArguments::under`). A vhost walks through its
+//! queues and exchanges when its policies have changed ([`CurrentPolicies`]). *Never:* a vhost, a store.
 
+mod current;
 mod definition;
 mod keys;
 mod pattern;
+mod settings;
 mod syntax;
 mod value;
 
 use std::sync::Arc;
 
 use crate::topology::QueueKind;
+
+pub(crate) use self::current::{CurrentPolicies, Walk};
+pub(crate) use self::settings::PolicySettings;
 
 pub use self::definition::{ApplyTo, Definition, Policy, PolicyKind, PolicyParts};
 pub use self::keys::is_without_effect;
@@ -35,6 +41,7 @@ pub struct Applied {
     user: Option<Arc<Policy>>,
     operator: Option<Arc<Policy>>,
     definition: Definition,
+    settings: PolicySettings,
 }
 
 /// A queue or exchange that policies may apply to.
@@ -69,9 +76,25 @@ impl Policies {
     /// The policies that apply to a queue or exchange: of each kind the first one that is for such objects, has no key
     /// that a queue of this type does not know, and whose pattern matches the name.
     pub fn apply(&self, subject: PolicySubject<'_>) -> Applied {
-        let user = self.user.iter().find(|policy| is_for(policy, subject));
-        let operator = self.operator.iter().find(|policy| is_for(policy, subject));
-        Applied::new(user.cloned(), operator.cloned())
+        let (user, operator) = self.find(subject);
+        self.applied(user, operator)
+    }
+
+    /// The number of all policies.
+    pub(crate) fn len(&self) -> usize {
+        self.user.len() + self.operator.len()
+    }
+
+    /// The same, by their places.
+    fn find(&self, subject: PolicySubject<'_>) -> (Option<usize>, Option<usize>) {
+        let find = |policies: &[Arc<Policy>]| policies.iter().position(|p| is_for(p, subject));
+        (find(&self.user), find(&self.operator))
+    }
+
+    fn applied(&self, user: Option<usize>, operator: Option<usize>) -> Applied {
+        let user = user.map(|place| Arc::clone(&self.user[place]));
+        let operator = operator.map(|place| Arc::clone(&self.operator[place]));
+        Applied::new(user, operator)
     }
 }
 
@@ -85,8 +108,13 @@ impl Applied {
         Self {
             user,
             operator,
+            settings: PolicySettings::of(&definition),
             definition,
         }
+    }
+
+    pub(crate) fn settings(&self) -> &PolicySettings {
+        &self.settings
     }
 
     pub fn policy(&self) -> Option<&Arc<Policy>> {

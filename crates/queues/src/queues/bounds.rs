@@ -1,8 +1,12 @@
 //! Expiry and bounds of queues (`x-message-ttl`, `x-max-length`, `x-expires`).
 
+use std::sync::Arc;
+
 use super::{QueueTimer, Queues, Reason};
 use crate::confirms::Confirms;
 use crate::ledger::Ledger;
+use crate::policy::Applied;
+use crate::topology::QueueArguments;
 use crate::{QueueKey, Time};
 
 impl Queues {
@@ -57,7 +61,11 @@ impl Queues {
     ) {
         while let Some(queue) = self.queues.find_mut(key) {
             // Older messages are being returned.
-            if queue.returning > 0 || !queue.overflows() {
+            if queue.returning > 0 {
+                return;
+            }
+            if !queue.overflows() {
+                queue.settings.overflow = queue.settings.overflow.settled();
                 return;
             }
             if ledger.steps.is_over() {
@@ -100,12 +108,38 @@ impl Queues {
         };
         queue.used_at = now;
         if let Some(expires_ms) = queue.settings.expires_ms
-            && !queue.has_unused_timer
+            && queue.unused_timer.is_none()
             && !is_consumed
         {
-            queue.has_unused_timer = true;
             let due = Time(now.0.saturating_add(expires_ms));
+            queue.unused_timer = Some(due);
             self.set_timer(due, QueueTimer::Unused(key));
+        }
+    }
+
+    /// A queue counts as used now, and expires by its present settings, whatever its timer was set for.
+    pub(crate) fn restart_expiry(&mut self, now: Time, key: QueueKey, is_consumed: bool) {
+        if let Some(queue) = self.queues.find_mut(key) {
+            queue.unused_timer = None;
+        }
+        self.touch(now, key, is_consumed);
+    }
+
+    /// Replaces the settings of a queue, which is attended to after that.
+    pub(crate) fn set_settings(&mut self, key: QueueKey, settings: QueueArguments) {
+        if let Some(queue) = self.queues.find_mut(key) {
+            if settings.is_at_least_once {
+                // It stays so: letters may be left when the policy is withdrawn.
+                queue.role.keep();
+            }
+            queue.settings = settings;
+        }
+    }
+
+    /// Notes the policies that apply to a queue.
+    pub(crate) fn set_applied(&mut self, key: QueueKey, applied: Option<Arc<Applied>>) {
+        if let Some(queue) = self.queues.find_mut(key) {
+            queue.applied = applied;
         }
     }
 
@@ -114,7 +148,7 @@ impl Queues {
         let Some(queue) = self.queues.find_mut(key) else {
             return false;
         };
-        queue.has_unused_timer = false;
+        queue.unused_timer = None;
         let Some(expires_ms) = queue.settings.expires_ms.filter(|_| !is_consumed) else {
             return false;
         };
@@ -122,7 +156,7 @@ impl Queues {
         if due <= now {
             return true;
         }
-        queue.has_unused_timer = true;
+        queue.unused_timer = Some(due);
         self.set_timer(due, QueueTimer::Unused(key));
         false
     }
@@ -138,24 +172,20 @@ impl Queues {
         if let QueueTimer::Letters(key) = timer {
             return Some(self.take_retry(key, at).then_some(timer));
         }
-        if let QueueTimer::Head(key) = timer {
-            let queue = self.queues.find_mut(key);
-            let waiting = queue.map(|queue| &mut queue.head_timer);
-            if waiting
-                .and_then(|due| due.take_if(|due| *due == at))
-                .is_none()
-            {
-                return Some(None);
-            }
-        }
-        Some(Some(timer))
+        let waiting = match timer {
+            QueueTimer::Head(key) => self.queues.find_mut(key).map(|q| &mut q.head_timer),
+            QueueTimer::Unused(key) => self.queues.find_mut(key).map(|q| &mut q.unused_timer),
+            QueueTimer::Letters(_) => None,
+        };
+        let is_live = waiting.and_then(|due| due.take_if(|due| *due == at));
+        Some(is_live.map(|_| timer))
     }
 
     pub(super) fn set_timer(&mut self, at: Time, timer: QueueTimer) {
         let queues = &self.queues;
         self.timers.set(at, timer, |at, timer| match timer {
             QueueTimer::Head(key) => queues.find(key).is_some_and(|q| q.head_timer == Some(at)),
-            QueueTimer::Unused(key) => queues.find(key).is_some(),
+            QueueTimer::Unused(key) => queues.find(key).is_some_and(|q| q.unused_timer == Some(at)),
             QueueTimer::Letters(key) => {
                 let letters = queues.find(key).and_then(|queue| queue.role.letters());
                 letters.is_some_and(|letters| letters.retry_at == Some(at))

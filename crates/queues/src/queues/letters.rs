@@ -77,7 +77,8 @@ impl Queues {
             body_bytes: queue.body_bytes,
         };
         let source = self.queues.find_mut(source);
-        let Some(kept) = source.and_then(|source| source.role.kept_mut()) else {
+        // A policy that was withdrawn may have left them.
+        let Some(kept) = source.and_then(|source| source.role.keep()) else {
             return false;
         };
         *kept = found;

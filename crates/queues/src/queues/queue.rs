@@ -8,7 +8,8 @@ use super::entry::Entry;
 use super::messages::{Messages, placed};
 use super::role::{Kept, Role};
 use crate::ledger::Ledger;
-use crate::topology::{Overflow, QueueArguments, QueueFlags, QueueKind};
+use crate::policy::Applied;
+use crate::topology::{QueueArguments, QueueFlags, QueueKind};
 use crate::{ConnectionKey, MessageContent, QueueId, Time};
 
 #[derive(Debug)]
@@ -20,7 +21,10 @@ pub(crate) struct Queue {
     pub(crate) spill_id: Option<QueueId>,
     pub(crate) flags: QueueFlags,
     pub(crate) arguments: TableBuf,
+    /// What follows from its arguments and policies.
     pub(crate) settings: QueueArguments,
+    /// The policies that apply to it.
+    pub(crate) applied: Option<Arc<Applied>>,
     pub(crate) role: Role,
     /// The connection that an exclusive queue belongs to.
     pub(crate) owner: Option<ConnectionKey>,
@@ -48,8 +52,8 @@ pub(crate) struct Queue {
     pub(crate) is_postponed: bool,
     /// The last use by a client (`x-expires`).
     pub(super) used_at: Time,
-    /// Whether a timer checks that.
-    pub(super) has_unused_timer: bool,
+    /// The time of the timer that checks that.
+    pub(super) unused_timer: Option<Time>,
     /// The time of the timer for its first message.
     pub(super) head_timer: Option<Time>,
 }
@@ -76,6 +80,7 @@ impl Queue {
             flags,
             arguments: TableBuf::from(arguments),
             settings,
+            applied: None,
             owner,
             messages: Messages::default(),
             body_bytes: 0,
@@ -89,7 +94,7 @@ impl Queue {
             returning: 0,
             is_postponed: false,
             used_at: now,
-            has_unused_timer: false,
+            unused_timer: None,
             head_timer: None,
         }
     }
@@ -179,7 +184,7 @@ impl Queue {
 
     /// Whether a publication is refused, rather than an older message dropped for it.
     pub(crate) fn rejects(&self, body_bytes: usize) -> bool {
-        if matches!(self.settings.overflow, Overflow::DropHead) {
+        if self.settings.overflow.drops_head() {
             return false;
         }
         let (messages, bytes) = (self.messages.len() as u64, self.body_bytes);
@@ -195,7 +200,7 @@ impl Queue {
     /// Whether the first message has to be dropped.
     #[inline]
     pub(crate) fn overflows(&self) -> bool {
-        matches!(self.settings.overflow, Overflow::DropHead)
+        self.settings.overflow.drops_head()
             && self.is_over(self.messages.len() as u64, self.body_bytes)
     }
 

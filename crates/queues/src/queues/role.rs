@@ -42,6 +42,14 @@ impl Role {
         }
     }
 
+    /// Makes the queue of clients one that keeps its dead letters; returns those.
+    pub(super) fn keep(&mut self) -> Option<&mut Kept> {
+        if matches!(self, Self::Ordinary) {
+            *self = Self::Keeping(Kept::default());
+        }
+        self.kept_mut()
+    }
+
     pub(super) fn kept_mut(&mut self) -> Option<&mut Kept> {
         match self {
             Self::Keeping(kept) => Some(kept),

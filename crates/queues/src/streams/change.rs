@@ -11,6 +11,11 @@ pub enum StreamChange {
         id: QueueId,
         append: StreamAppend,
     },
+    /// Its bounds have changed.
+    Bounded {
+        id: QueueId,
+        limits: StreamLimits,
+    },
     /// With its messages.
     Deleted {
         id: QueueId,

@@ -103,6 +103,17 @@ impl Streams {
         });
     }
 
+    /// Sets the bounds of a stream, if the queue is one.
+    pub(crate) fn set_limits(&mut self, key: QueueKey, limits: StreamLimits, ledger: &mut Ledger) {
+        if let Some(stream) = self.streams.find_mut(key)
+            && stream.limits != limits
+        {
+            stream.limits = limits;
+            let id = stream.id;
+            ledger.change_stream(StreamChange::Bounded { id, limits });
+        }
+    }
+
     /// Removes the stream of a deleted queue, if it is one.
     pub(crate) fn remove(&mut self, key: QueueKey, ledger: &mut Ledger) {
         if let Some(stream) = self.streams.remove(key) {

@@ -7,6 +7,7 @@ use crosstie_auth::Access;
 
 use super::age::age_ms;
 use super::{Caller, Resource, equivalence, term};
+use crate::policy::{Applied, PolicySettings};
 use crate::{Fault, StreamLimits};
 
 /// The flags of a declared queue. An exclusive queue is never durable, whatever its declaration says: it ends with its
@@ -36,6 +37,8 @@ pub(crate) struct QueueArguments {
     /// Whether dead letters are kept until their targets have accepted them (`x-dead-letter-strategy`).
     pub(crate) is_at_least_once: bool,
     pub(crate) delivery_limit: Option<u64>,
+    /// Time that a delivery may stay unacknowledged, in place of the vhost's.
+    pub(crate) consumer_timeout_ms: Option<u64>,
     pub(crate) is_single_active_consumer: bool,
     /// Of a stream: the age at which a message may go.
     pub(crate) age_max_ms: Option<u64>,
@@ -57,12 +60,17 @@ pub enum QueueKind {
 pub(crate) enum Overflow {
     #[default]
     DropHead,
+    /// As [`Self::DropHead`] until the queue is within its bounds, and then as [`Self::RejectPublish`]: a policy has set
+    /// a bound and this at once.
+    DropHeadOnce,
+    DropHeadOnceDeadLetter,
     RejectPublish,
     RejectPublishDeadLetter,
 }
 
 impl QueueArguments {
-    /// Parses the arguments of a new queue, and checks that the user may publish its dead letters.
+    /// Parses the arguments of a new queue, and checks that the user may publish its dead letters. They are the queue's
+    /// settings only with its policies: [`Self::under`].
     pub(crate) fn parse(
         caller: &Caller<'_>,
         queue: Resource<'_>,
@@ -114,18 +122,59 @@ impl QueueArguments {
             }
         }
         parsed.check_flags(caller, queue, flags)?;
-        // RabbitMQ accepts it for a quorum queue, which drops its head all the same.
-        if kind == QueueKind::Quorum && parsed.overflow == Overflow::RejectPublishDeadLetter {
-            parsed.overflow = Overflow::DropHead;
-        }
-        // Otherwise RabbitMQ falls back to at most once, too.
-        parsed.is_at_least_once &=
-            parsed.dead_letter_exchange.is_some() && parsed.overflow == Overflow::RejectPublish;
         if parsed.segment_bytes_max > Some(SEGMENT_BYTES_MAX) {
             let text = format!("Exceeded max value for {SEGMENT_BYTES}");
             return Err(caller.precondition_failed(text));
         }
         Ok(parsed)
+    }
+
+    /// The settings of a queue with these arguments under its policies: of two bounds the smaller one, otherwise the
+    /// argument, key by key.
+    pub(crate) fn under(mut self, arguments: Table<'_>, policies: Option<&Applied>) -> Self {
+        if let Some(policies) = policies {
+            self.add(arguments, policies.settings());
+        }
+        // RabbitMQ accepts it for a quorum queue, which drops its head all the same.
+        if self.kind == QueueKind::Quorum && self.overflow == Overflow::RejectPublishDeadLetter {
+            self.overflow = Overflow::DropHead;
+        }
+        // Otherwise RabbitMQ falls back to at most once, too.
+        self.is_at_least_once &=
+            self.dead_letter_exchange.is_some() && self.overflow == Overflow::RejectPublish;
+        self
+    }
+
+    fn add(&mut self, arguments: Table<'_>, set: &PolicySettings) {
+        let smaller = |own: Option<u64>, set: Option<u64>| own.into_iter().chain(set).min();
+        self.expires_ms = smaller(self.expires_ms, set.expires_ms);
+        self.message_ttl_ms = smaller(self.message_ttl_ms, set.message_ttl_ms);
+        self.length_max = smaller(self.length_max, set.length_max);
+        self.bytes_max = smaller(self.bytes_max, set.bytes_max);
+        self.delivery_limit = smaller(self.delivery_limit, set.delivery_limit);
+        self.consumer_timeout_ms = smaller(self.consumer_timeout_ms, set.consumer_timeout_ms);
+        if let Some(overflow) = set.overflow
+            && arguments.find(OVERFLOW).is_none()
+        {
+            self.overflow = overflow;
+        }
+        if let Some(is_so) = set.is_at_least_once
+            && arguments.find(DEAD_LETTER_STRATEGY).is_none()
+        {
+            self.is_at_least_once = is_so;
+        }
+        let or = |own: &mut Option<Arc<str>>, set: &Option<Arc<str>>| {
+            if own.is_none() {
+                own.clone_from(set);
+            }
+        };
+        or(&mut self.dead_letter_exchange, &set.dead_letter_exchange);
+        or(
+            &mut self.dead_letter_routing_key,
+            &set.dead_letter_routing_key,
+        );
+        self.age_max_ms = self.age_max_ms.or(set.age_max_ms);
+        self.segment_bytes_max = self.segment_bytes_max.or(set.segment_bytes_max);
     }
 
     pub(crate) fn stream_limits(&self) -> StreamLimits {
@@ -197,6 +246,8 @@ pub(crate) fn check_server_named(caller: &Caller<'_>, arguments: Table<'_>) -> R
 }
 
 const DEAD_LETTER_EXCHANGE: &str = "x-dead-letter-exchange";
+const DEAD_LETTER_STRATEGY: &str = "x-dead-letter-strategy";
+const OVERFLOW: &str = "x-overflow";
 const QUEUE_TYPE: &str = "x-queue-type";
 const SEGMENT_BYTES: &str = "x-stream-max-segment-size-bytes";
 
@@ -260,7 +311,7 @@ const ARGUMENTS: &[Argument] = &[
         },
     },
     Argument {
-        name: "x-dead-letter-strategy",
+        name: DEAD_LETTER_STRATEGY,
         kinds: QUORUM,
         read: |queue, value| {
             let known = ["at-most-once", "at-least-once"];
@@ -305,15 +356,10 @@ const ARGUMENTS: &[Argument] = &[
         },
     },
     Argument {
-        name: "x-overflow",
+        name: OVERFLOW,
         kinds: BOTH,
         read: |queue, value| {
-            queue.overflow = match string(value)? {
-                "drop-head" => Overflow::DropHead,
-                "reject-publish" => Overflow::RejectPublish,
-                "reject-publish-dlx" => Overflow::RejectPublishDeadLetter,
-                _ => return Err("invalid_overflow".to_owned()),
-            };
+            queue.overflow = Overflow::find(string(value)?).ok_or("invalid_overflow")?;
             Ok(())
         },
     },
@@ -389,6 +435,15 @@ const ARGUMENTS: &[Argument] = &[
         },
     },
     Argument {
+        // RabbitMQ has it since 3.12 as a key of policies, and since 4 as an argument.
+        name: "x-consumer-timeout",
+        kinds: ALL,
+        read: |queue, value| {
+            queue.consumer_timeout_ms = Some(natural(value)?);
+            Ok(())
+        },
+    },
+    Argument {
         name: "x-max-age",
         kinds: STREAM,
         read: |queue, value| {
@@ -431,6 +486,46 @@ const ARGUMENTS: &[Argument] = &[
 impl Argument {
     fn is_of(&self, kind: QueueKind) -> bool {
         self.kinds.contains(&kind)
+    }
+}
+
+impl Overflow {
+    pub(crate) fn find(name: &str) -> Option<Self> {
+        Some(match name {
+            "drop-head" => Self::DropHead,
+            "reject-publish" => Self::RejectPublish,
+            "reject-publish-dlx" => Self::RejectPublishDeadLetter,
+            _ => return None,
+        })
+    }
+
+    /// Whether older messages are dropped for newer ones.
+    #[inline]
+    pub(crate) fn drops_head(self) -> bool {
+        matches!(
+            self,
+            Self::DropHead | Self::DropHeadOnce | Self::DropHeadOnceDeadLetter
+        )
+    }
+
+    /// The one that follows from `before` at a change of policies: a classic queue first drops what a new bound leaves no
+    /// room for, and rejects later messages, as in RabbitMQ.
+    pub(crate) fn after(self, before: Self) -> Self {
+        match self {
+            Self::RejectPublish if before.drops_head() => Self::DropHeadOnce,
+            Self::RejectPublishDeadLetter if before.drops_head() => Self::DropHeadOnceDeadLetter,
+            after => after,
+        }
+    }
+
+    /// The one that holds once the queue is within its bounds.
+    #[inline]
+    pub(crate) fn settled(self) -> Self {
+        match self {
+            Self::DropHeadOnce => Self::RejectPublish,
+            Self::DropHeadOnceDeadLetter => Self::RejectPublishDeadLetter,
+            other => other,
+        }
     }
 }
 

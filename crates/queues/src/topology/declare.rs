@@ -22,7 +22,7 @@ pub(super) struct Declaration<'a> {
     pub(super) arguments: Table<'a>,
 }
 
-const ALTERNATE_EXCHANGE: &str = "alternate-exchange";
+pub(super) const ALTERNATE_EXCHANGE: &str = "alternate-exchange";
 
 impl Topology {
     /// `exchange.declare`.

@@ -18,6 +18,7 @@ use super::headers_index::HeadersIndex;
 use super::routed::{Copies, Routed};
 use super::topic::Topic;
 use crate::Destination;
+use crate::policy::Applied;
 use crate::status::ExchangeStatus;
 
 #[derive(Debug)]
@@ -33,6 +34,8 @@ pub(super) struct Exchange {
     pub(super) arguments: TableBuf,
     /// The alternate exchange, for messages that no binding matches.
     pub(super) alternate: Option<Arc<str>>,
+    /// The policies that apply to it.
+    pub(super) applied: Option<Arc<Applied>>,
     /// Bindings from here.
     pub(super) outgoing: BindingKeys,
     /// Bindings to here.
@@ -118,6 +121,7 @@ impl Exchange {
             internal: false,
             arguments: arguments.into(),
             alternate: None,
+            applied: None,
             outgoing: BindingKeys::default(),
             incoming: BindingKeys::default(),
             alternate_of: 0,
@@ -301,6 +305,7 @@ impl Exchange {
             internal: self.internal,
             arguments: self.arguments.clone(),
             messages_delayed: 0,
+            applied: self.applied.clone(),
         }
     }
 }

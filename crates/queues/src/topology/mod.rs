@@ -27,6 +27,7 @@ mod headers;
 mod headers_index;
 mod heaviest;
 mod histories;
+mod policies;
 mod queues;
 mod remains;
 mod resource;

@@ -17,7 +17,7 @@ pub(crate) use self::transaction::{Acknowledgements, Contents, Publication, Tran
 use crate::channels::Delivery;
 use crate::keys::{OfChannel, OfConnection};
 use crate::slab::Beside;
-use crate::{ChannelKey, ConnectionKey, Fault, Time, VhostLimits};
+use crate::{ChannelKey, ConnectionKey, Fault, QueueKey, Time, VhostLimits};
 
 #[derive(Debug)]
 pub(crate) struct Transactions {
@@ -197,8 +197,8 @@ impl Transactions {
     }
 
     /// The delivery time of the oldest delivery that a channel's transaction acknowledges.
-    pub(crate) fn held_since(&self, key: ChannelKey) -> Option<Time> {
-        self.find(key)?.held_since()
+    pub(crate) fn held(&self, key: ChannelKey) -> Option<(QueueKey, Time)> {
+        self.find(key)?.held()
     }
 
     /// Bytes of uncommitted publications.

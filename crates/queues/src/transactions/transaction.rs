@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crosstie_amqp::TableBuf;
 
 use crate::channels::Delivery;
-use crate::{MessageContent, Time};
+use crate::{MessageContent, QueueKey, Time};
 
 /// A channel's transaction, from `tx.select` or the last commit or rollback on.
 #[derive(Debug, Default)]
@@ -14,8 +14,8 @@ pub(crate) struct Transaction {
     acknowledgements: Vec<Acknowledgements>,
     /// Number of deliveries in these.
     acknowledged: usize,
-    /// The delivery time of the oldest of them.
-    held_since: Option<Time>,
+    /// The oldest of them: its queue, and its delivery time.
+    held: Option<(QueueKey, Time)>,
     publication_bytes: usize,
     /// Whether its commit waits for a store.
     pub(crate) is_committing: bool,
@@ -66,8 +66,12 @@ impl Transaction {
     }
 
     pub(crate) fn acknowledge(&mut self, verdict: Verdict, tag: u64, delivery: Delivery) {
-        let since = delivery.delivered_at;
-        self.held_since = Some(self.held_since.map_or(since, |oldest| oldest.min(since)));
+        let held = (delivery.queue, delivery.delivered_at);
+        self.held = Some(
+            self.held
+                .filter(|oldest| oldest.1 <= held.1)
+                .unwrap_or(held),
+        );
         self.acknowledged += 1;
         match self.acknowledgements.last_mut() {
             Some(last) if last.verdict == verdict => last.deliveries.push((tag, delivery)),
@@ -102,9 +106,9 @@ impl Transaction {
         self.acknowledged
     }
 
-    /// The delivery time of the oldest delivery that it acknowledges.
-    pub(crate) fn held_since(&self) -> Option<Time> {
-        self.held_since
+    /// The oldest delivery that it acknowledges: its queue, and its delivery time.
+    pub(crate) fn held(&self) -> Option<(QueueKey, Time)> {
+        self.held
     }
 
     #[cfg(test)]

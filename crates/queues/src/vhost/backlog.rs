@@ -24,6 +24,7 @@ impl<H> Vhost<H> {
             || self.confirms.has_backlog()
             || self.consumers.has_orphans()
             || self.topology.has_remains()
+            || self.policies.is_applying()
             || !self.settlements.is_empty()
     }
 
@@ -47,7 +48,7 @@ impl<H> Vhost<H> {
     }
 
     /// The kinds of work; each continues up to its share of steps.
-    const PARTS: [Part<H>; 9] = [
+    const PARTS: [Part<H>; 10] = [
         Self::handle_outcomes,
         Self::settle_next,
         Self::close_next_channel,
@@ -55,6 +56,7 @@ impl<H> Vhost<H> {
         Self::resume_next,
         |vhost, _, out| vhost.clear_remains(out),
         |vhost, _, _| vhost.clear_bindings(),
+        Self::apply_policies,
         Self::attend_next,
         Self::bury,
     ];

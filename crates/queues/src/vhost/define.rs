@@ -34,8 +34,11 @@ impl<H> Vhost<H> {
         declare: &ExchangeDeclare<'_>,
     ) -> Result<(), Fault> {
         let permissions = Permissions::all();
+        let journal = &mut self.ledger.journal;
         self.topology
-            .declare_exchange(&definer(&permissions), declare, &mut self.ledger.journal)
+            .declare_exchange(&definer(&permissions), declare, journal)?;
+        self.apply_to_new_exchange(declare.exchange);
+        Ok(())
     }
 
     /// `queue.declare` without a user; no connection owns the queue.

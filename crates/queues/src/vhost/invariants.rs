@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::Vhost;
 use crate::channels::{CHANNEL_BYTES, Channel, Delivery, consumer_bytes};
 use crate::keys::ConsumerKey;
+use crate::policy::PolicySubject;
 use crate::queues::{Entry, Queue};
 use crate::{ChannelKey, ConnectionKey, MessageContent, QueueKey};
 
@@ -69,6 +70,41 @@ impl<H> Vhost<H> {
         );
         self.transactions.check_invariants();
         self.queues.check_delays();
+        if !self.policies.is_applying() {
+            self.check_policies();
+        }
+    }
+
+    /// Every queue and exchange has the policies that apply to it, and the settings that follow from them.
+    fn check_policies(&self) {
+        let policies = self.policies();
+        for (_, queue) in self.queues.visible() {
+            let expected = policies.apply(PolicySubject::Queue(&queue.name, queue.settings.kind));
+            let expected = (!expected.is_empty()).then_some(expected);
+            assert_eq!(queue.applied.as_deref(), expected.as_ref());
+            let arguments = queue.arguments.as_table();
+            let expected = self
+                .own_settings(&queue.name, queue.flags, arguments)
+                .under(arguments, expected.as_ref());
+            let mut settings = queue.settings.clone();
+            if !queue.overflows() {
+                settings.overflow = settings.overflow.settled();
+            }
+            assert_eq!(settings, expected);
+        }
+        for (key, exchange) in self.topology.exchanges() {
+            let expected = policies.apply(PolicySubject::Exchange(&exchange.name));
+            let expected = (!expected.is_empty()).then_some(expected);
+            assert_eq!(exchange.applied.as_deref(), expected.as_ref());
+            let alternate = expected.and_then(|e| e.settings().alternate_exchange.clone());
+            assert_eq!(self.topology.alternate_of(key), alternate);
+        }
+    }
+
+    /// Number of queues with a policy.
+    pub(super) fn applied_count(&self) -> usize {
+        let queues = self.queues.visible();
+        queues.filter(|(_, queue)| queue.applied.is_some()).count()
     }
 
     fn held(&self) -> Held {

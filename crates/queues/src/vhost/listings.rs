@@ -104,6 +104,7 @@ impl<H> Vhost<H> {
             message_bytes: stream.map_or(queue.body_bytes, |stream| stream.bytes) as usize,
             dead_letters_kept: queue.role.kept().map_or(0, |kept| kept.letters),
             consumers: self.consumers.count_of_queue(key),
+            applied: queue.applied.clone(),
         }
     }
 }

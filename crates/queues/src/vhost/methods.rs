@@ -10,7 +10,7 @@ use crosstie_amqp::{Method, ReplyCode};
 use crosstie_auth::Permissions;
 
 use super::Vhost;
-use crate::topology::{BindingRequest, Caller};
+use crate::topology::{BindingRequest, Caller, strip_line_ends};
 use crate::{ChannelKey, ConnectionKey, Fault, Outbox, Time};
 
 /// The sender of the present method, and the method's name in faults.
@@ -112,6 +112,7 @@ impl<H> Vhost<H> {
         match method {
             Method::ExchangeDeclare(declare) => {
                 topology.declare_exchange(&caller, declare, journal)?;
+                self.apply_to_new_exchange(&strip_line_ends(declare.exchange));
                 self.answer(channel, declare.no_wait, ExchangeDeclareOk {}, out)
             }
             Method::ExchangeDelete(delete) => {

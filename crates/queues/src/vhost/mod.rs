@@ -31,6 +31,7 @@ mod listings;
 mod methods;
 mod operators;
 mod paging;
+mod policies;
 mod publish;
 #[cfg(test)]
 mod random_inputs;
@@ -56,6 +57,7 @@ use crate::confirms::Confirms;
 use crate::consumers::Consumers;
 use crate::histories::Histories;
 use crate::ledger::Ledger;
+use crate::policy::CurrentPolicies;
 use crate::queues::Queues;
 use crate::random::Random;
 use crate::settlements::Settlements;
@@ -95,6 +97,7 @@ pub struct Vhost<H> {
     settlements: Settlements,
     histories: Histories,
     streams: Streams,
+    policies: CurrentPolicies,
     ledger: Ledger,
     /// The number of changes of the topology after which refused letters were tried again, and the earliest time of
     /// the next such attempt.
@@ -125,6 +128,7 @@ impl<H> Vhost<H> {
             confirms: Confirms::new(),
             settlements: Settlements::default(),
             streams: Streams::new(),
+            policies: CurrentPolicies::default(),
             ledger: Ledger::default(),
             changes_followed: 0,
             next_follow: Time(0),

@@ -8,7 +8,7 @@ use crosstie_amqp::{BasicProperties, Method, Properties, Table, TableBuf, Value}
 use crosstie_auth::Permissions;
 
 use super::Vhost;
-use super::random_methods::{arguments, end_of_delivery, name};
+use super::random_methods::{arguments, end_of_delivery, name, policies};
 use crate::paper_disk::Disk;
 use crate::random::Random;
 use crate::{
@@ -83,6 +83,7 @@ fn random_inputs_keep_the_invariants() {
     let mut happened = Counts::default();
     let mut pages = 0;
     let mut delayed = 0;
+    let mut applied = 0;
     for seed in 0..40 {
         let mut driver = Driver::new(seed);
         for _ in 0..1_500 {
@@ -124,7 +125,9 @@ fn random_inputs_keep_the_invariants() {
         happened.rolled_back += counts.rolled_back;
         happened.dropped += counts.dropped;
         happened.dead_lettered += counts.dead_lettered;
+        applied += driver.vhost.applied_count();
     }
+    assert!(applied > 10, "{applied}");
     assert!(pages > 200, "{pages}");
     assert!(delayed > 10_000, "{delayed}");
     assert!(happened.delivered > 1_000, "{happened:?}");
@@ -278,6 +281,11 @@ impl Driver {
             }
             6..=15 => self.publish(connection, channel),
             16 => self.change_later(connection, channel),
+            17 if self.below(4) == 0 => {
+                let policies = policies(&mut self.random);
+                self.vhost
+                    .set_policies(self.now, Arc::new(policies), &mut self.sink);
+            }
             _ => self.method(connection, channel),
         }
     }

@@ -3,6 +3,7 @@
 use crosstie_amqp::method::*;
 use crosstie_amqp::{Method, TableBuf, Value};
 
+use crate::policy::{Policies, Policy, PolicyKind, PolicyParts, PolicyValue};
 use crate::random::Random;
 
 /// The name of a queue, of a consumer, or a routing key.
@@ -82,3 +83,50 @@ pub(super) fn end_of_delivery(
         _ => TxRollback {}.into(),
     }
 }
+
+/// Some policies.
+pub(super) fn policies(random: &mut Random) -> Policies {
+    let below = &mut |bound: u64| random.next() % bound;
+    let mut kinds = [Vec::new(), Vec::new()];
+    for name in ["p", "q", "r"] {
+        let is_operator = below(3) == 0;
+        let kind = match is_operator {
+            true => PolicyKind::Operator,
+            false => PolicyKind::User,
+        };
+        let keys: &[(&str, PolicyValue)] = &[
+            ("max-length", PolicyValue::from(below(4) as i64)),
+            ("message-ttl", PolicyValue::from(below(60) as i64)),
+            ("expires", PolicyValue::from(1 + below(100) as i64)),
+            ("delivery-limit", PolicyValue::from(below(3) as i64)),
+            ("max-length-bytes", PolicyValue::from(below(60) as i64)),
+            ("consumer-timeout", PolicyValue::from(below(2_000) as i64)),
+            ("overflow", PolicyValue::from(OVERFLOWS[below(3) as usize])),
+            ("dead-letter-exchange", PolicyValue::from("")),
+            ("dead-letter-routing-key", PolicyValue::from("a")),
+            ("dead-letter-strategy", PolicyValue::from("at-least-once")),
+            ("alternate-exchange", PolicyValue::from("amq.fanout")),
+        ];
+        let keys = &keys[..if is_operator { 5 } else { keys.len() }];
+        let mut definition = Vec::new();
+        for (key, value) in keys {
+            if below(3) == 0 {
+                definition.push(((*key).to_owned(), value.clone()));
+            }
+        }
+        let pattern = ["", "a|b", "^[c-e]", "amq", "z"][below(5) as usize];
+        let parts = PolicyParts {
+            name,
+            pattern: &PolicyValue::from(pattern),
+            definition: &PolicyValue::Map(definition),
+            priority: Some(&PolicyValue::from(below(3) as i64)),
+            apply_to: None,
+        };
+        // One without any key is none.
+        kinds[usize::from(is_operator)].extend(Policy::parse(kind, parts));
+    }
+    let [user, operator] = kinds;
+    Policies::new(user, operator)
+}
+
+const OVERFLOWS: [&str; 3] = ["drop-head", "reject-publish", "reject-publish-dlx"];

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use crosstie_amqp::TableBuf;
-use crosstie_auth::Permissions;
 
 use super::Vhost;
 use crate::ledger::Ledger;
+use crate::policy::PolicySubject;
 use crate::queues::{Queue, is_hidden_name};
-use crate::topology::{Caller, QueueArguments, QueueFlags, QueueKind, Resource};
+use crate::topology::{QueueFlags, QueueKind};
 use crate::{Journal, Outbox, QueueId, Record, Time};
 
 impl<H> Vhost<H> {
@@ -66,19 +66,15 @@ impl<H> Vhost<H> {
             exclusive: false,
             auto_delete,
         };
-        let permissions = Permissions::all();
-        let caller = Caller {
-            user: "",
-            permissions: &permissions,
-            method: (0, 0),
-        };
         let arguments = arguments.as_table();
-        let resource = Resource::queue(&name, &self.config.name);
-        // They were valid when the queue was declared.
-        let settings =
-            QueueArguments::parse(&caller, resource, flags, arguments).unwrap_or_default();
+        let settings = self.own_settings(&name, flags, arguments);
+        let applied = self
+            .policies
+            .apply(PolicySubject::Queue(&name, settings.kind));
+        let settings = settings.under(arguments, applied.as_deref());
+        self.channels.note_timeout(settings.consumer_timeout_ms);
         let stream_limits = (settings.kind == QueueKind::Stream).then(|| settings.stream_limits());
-        let queue = Queue::new(
+        let mut queue = Queue::new(
             now,
             name.clone(),
             Some(id),
@@ -86,6 +82,7 @@ impl<H> Vhost<H> {
             arguments,
             None,
         );
+        queue.applied = applied;
         let key = self.queues.restore_queue(id, queue);
         if let Some(limits) = stream_limits {
             self.streams.add(key, (id, &name), limits);
@@ -99,6 +96,7 @@ impl<H> Vhost<H> {
     pub fn restored(&mut self, now: Time, out: &mut dyn Outbox<H>) {
         // Without a bound: no client is connected yet that could be kept waiting.
         self.ledger.steps.begin(u32::MAX);
+        self.apply_to_restored_exchanges();
         let (ledger, confirms) = (&mut self.ledger, &mut self.confirms);
         let restored = self.queues.end_restoring(ledger, confirms);
         for (key, exchange) in self.queues.restored_buckets() {

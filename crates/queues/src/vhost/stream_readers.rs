@@ -258,7 +258,7 @@ impl Rig {
                         assert_eq!(append.content.body(), self.end.to_be_bytes());
                         self.end += 1;
                     }
-                    StreamChange::Deleted { .. } => panic!("nothing is deleted"),
+                    other => panic!("nothing else changes: {other:?}"),
                 }
             }
             position = Some(at);

@@ -46,8 +46,9 @@ impl<H> Vhost<H> {
             return true;
         }
         match self.channels.take_due(now) {
-            Some(ChannelTimer::Unacked(key)) => self.handle_unacked(now, key, out),
-            Some(ChannelTimer::Room(key)) => self.handle_room(now, key, out),
+            Some(Some(ChannelTimer::Unacked(key))) => self.handle_unacked(now, key, out),
+            Some(Some(ChannelTimer::Room(key))) => self.handle_room(now, key, out),
+            Some(None) => {}
             None => return false,
         }
         true
@@ -61,8 +62,11 @@ impl<H> Vhost<H> {
     }
 
     fn handle_unacked(&mut self, now: Time, key: ChannelKey, out: &mut dyn Outbox<H>) {
-        let held_since = self.transactions.held_since(key);
-        let Some(timeout_ms) = self.channels.is_too_old(now, key, held_since) else {
+        let held = self.transactions.held(key);
+        let queues = &self.queues;
+        let timeout_of = |key| queues.find(key)?.settings.consumer_timeout_ms;
+        let too_old = self.channels.is_too_old(now, key, held, timeout_of);
+        let Some(timeout_ms) = too_old else {
             return;
         };
         let number = self.channels.find(key).map_or(0, |channel| channel.number);

@@ -2,12 +2,14 @@
 
 mod input;
 mod output;
+mod policy;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crosstie_amqp::Method;
 use crosstie_auth::Permissions;
+use crosstie_queues::policy::{Applied, PolicyKind};
 use crosstie_queues::{
     ChannelKey, Client, ConnectionKey, Fault, QueueId, Record, Time, Vhost, VhostConfig,
 };
@@ -31,6 +33,7 @@ pub(super) struct Player {
     /// What the store has, and what it has been given only.
     committed: Vec<Record>,
     uncommitted: Vec<Record>,
+    policies: policy::Written,
 }
 
 impl crosstie_script::Player for Player {
@@ -92,6 +95,9 @@ impl crosstie_script::Player for Player {
                 Ok(())
             }
             ("purge" | "delete", _) => self.operate(head, rest),
+            ("policy", _) => self.set_policy(PolicyKind::User, rest),
+            ("operator-policy", _) => self.set_policy(PolicyKind::Operator, rest),
+            ("policies", _) => self.expect_policies(rest),
             (who, state) => self.set_socket(who, state),
         }
     }
@@ -137,6 +143,7 @@ impl Player {
             is_work_manual: false,
             committed: Vec::new(),
             uncommitted: Vec::new(),
+            policies: policy::Written::default(),
         }
     }
 
@@ -221,6 +228,8 @@ impl Player {
         self.channels.clear();
         self.uncommitted.clear();
         let mut vhost = Vhost::new(self.config.clone(), 43);
+        let policies = Arc::new(self.policies.policies());
+        vhost.set_policies(self.now, policies, &mut self.out);
         for record in &self.committed {
             vhost.restore(self.now, record.clone());
         }
@@ -345,6 +354,32 @@ impl Player {
             }
         });
         Ok(())
+    }
+
+    fn set_policy(&mut self, kind: PolicyKind, rest: &str) -> Result<(), String> {
+        self.policies.set(kind, rest)?;
+        let policies = Arc::new(self.policies.policies());
+        self.with_vhost(|vhost, now, out| vhost.set_policies(now, policies, out));
+        Ok(())
+    }
+
+    /// The names of a queue's policies, `-` for none.
+    fn expect_policies(&mut self, rest: &str) -> Result<(), String> {
+        let (name, expected) = rest.split_once(' ').ok_or("a queue, and its policies")?;
+        let mut queues = self.vhost().queues();
+        let queue = queues.find(|queue| *queue.name == *name);
+        let queue = queue.ok_or("no such queue")?;
+        let applied = queue.applied.as_deref();
+        let names = [
+            applied.and_then(Applied::policy),
+            applied.and_then(Applied::operator_policy),
+        ];
+        let names = names.map(|policy| policy.map_or("-", |policy| policy.name()));
+        let names = names.join(" ");
+        match names == expected {
+            true => Ok(()),
+            false => Err(format!("the policies of {name} are {names}")),
+        }
     }
 
     fn operate(&mut self, verb: &str, rest: &str) -> Result<(), String> {
