@@ -6,8 +6,8 @@ use crosstie_amqp::{Table, Value};
 use crosstie_auth::Access;
 
 use super::age::age_ms;
+use super::overflow::Overflow;
 use super::{Caller, Resource, equivalence, term};
-use crate::policy::{Applied, PolicySettings};
 use crate::{Fault, StreamLimits};
 
 /// The flags of a declared queue. An exclusive queue is never durable, whatever its declaration says: it ends with its
@@ -53,19 +53,6 @@ pub enum QueueKind {
     Classic,
     Quorum,
     Stream,
-}
-
-/// `x-overflow`: the message that a full queue drops.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Overflow {
-    #[default]
-    DropHead,
-    /// As [`Self::DropHead`] until the queue is within its bounds, and then as [`Self::RejectPublish`]: a policy has set
-    /// a bound and this at once.
-    DropHeadOnce,
-    DropHeadOnceDeadLetter,
-    RejectPublish,
-    RejectPublishDeadLetter,
 }
 
 impl QueueArguments {
@@ -127,54 +114,6 @@ impl QueueArguments {
             return Err(caller.precondition_failed(text));
         }
         Ok(parsed)
-    }
-
-    /// The settings of a queue with these arguments under its policies: of two bounds the smaller one, otherwise the
-    /// argument, key by key.
-    pub(crate) fn under(mut self, arguments: Table<'_>, policies: Option<&Applied>) -> Self {
-        if let Some(policies) = policies {
-            self.add(arguments, policies.settings());
-        }
-        // RabbitMQ accepts it for a quorum queue, which drops its head all the same.
-        if self.kind == QueueKind::Quorum && self.overflow == Overflow::RejectPublishDeadLetter {
-            self.overflow = Overflow::DropHead;
-        }
-        // Otherwise RabbitMQ falls back to at most once, too.
-        self.is_at_least_once &=
-            self.dead_letter_exchange.is_some() && self.overflow == Overflow::RejectPublish;
-        self
-    }
-
-    fn add(&mut self, arguments: Table<'_>, set: &PolicySettings) {
-        let smaller = |own: Option<u64>, set: Option<u64>| own.into_iter().chain(set).min();
-        self.expires_ms = smaller(self.expires_ms, set.expires_ms);
-        self.message_ttl_ms = smaller(self.message_ttl_ms, set.message_ttl_ms);
-        self.length_max = smaller(self.length_max, set.length_max);
-        self.bytes_max = smaller(self.bytes_max, set.bytes_max);
-        self.delivery_limit = smaller(self.delivery_limit, set.delivery_limit);
-        self.consumer_timeout_ms = smaller(self.consumer_timeout_ms, set.consumer_timeout_ms);
-        if let Some(overflow) = set.overflow
-            && arguments.find(OVERFLOW).is_none()
-        {
-            self.overflow = overflow;
-        }
-        if let Some(is_so) = set.is_at_least_once
-            && arguments.find(DEAD_LETTER_STRATEGY).is_none()
-        {
-            self.is_at_least_once = is_so;
-        }
-        let or = |own: &mut Option<Arc<str>>, set: &Option<Arc<str>>| {
-            if own.is_none() {
-                own.clone_from(set);
-            }
-        };
-        or(&mut self.dead_letter_exchange, &set.dead_letter_exchange);
-        or(
-            &mut self.dead_letter_routing_key,
-            &set.dead_letter_routing_key,
-        );
-        self.age_max_ms = self.age_max_ms.or(set.age_max_ms);
-        self.segment_bytes_max = self.segment_bytes_max.or(set.segment_bytes_max);
     }
 
     pub(crate) fn stream_limits(&self) -> StreamLimits {
@@ -246,8 +185,8 @@ pub(crate) fn check_server_named(caller: &Caller<'_>, arguments: Table<'_>) -> R
 }
 
 const DEAD_LETTER_EXCHANGE: &str = "x-dead-letter-exchange";
-const DEAD_LETTER_STRATEGY: &str = "x-dead-letter-strategy";
-const OVERFLOW: &str = "x-overflow";
+pub(super) const DEAD_LETTER_STRATEGY: &str = "x-dead-letter-strategy";
+pub(super) const OVERFLOW: &str = "x-overflow";
 const QUEUE_TYPE: &str = "x-queue-type";
 const SEGMENT_BYTES: &str = "x-stream-max-segment-size-bytes";
 
@@ -486,46 +425,6 @@ const ARGUMENTS: &[Argument] = &[
 impl Argument {
     fn is_of(&self, kind: QueueKind) -> bool {
         self.kinds.contains(&kind)
-    }
-}
-
-impl Overflow {
-    pub(crate) fn find(name: &str) -> Option<Self> {
-        Some(match name {
-            "drop-head" => Self::DropHead,
-            "reject-publish" => Self::RejectPublish,
-            "reject-publish-dlx" => Self::RejectPublishDeadLetter,
-            _ => return None,
-        })
-    }
-
-    /// Whether older messages are dropped for newer ones.
-    #[inline]
-    pub(crate) fn drops_head(self) -> bool {
-        matches!(
-            self,
-            Self::DropHead | Self::DropHeadOnce | Self::DropHeadOnceDeadLetter
-        )
-    }
-
-    /// The one that follows from `before` at a change of policies: a classic queue first drops what a new bound leaves no
-    /// room for, and rejects later messages, as in RabbitMQ.
-    pub(crate) fn after(self, before: Self) -> Self {
-        match self {
-            Self::RejectPublish if before.drops_head() => Self::DropHeadOnce,
-            Self::RejectPublishDeadLetter if before.drops_head() => Self::DropHeadOnceDeadLetter,
-            after => after,
-        }
-    }
-
-    /// The one that holds once the queue is within its bounds.
-    #[inline]
-    pub(crate) fn settled(self) -> Self {
-        match self {
-            Self::DropHeadOnce => Self::RejectPublish,
-            Self::DropHeadOnceDeadLetter => Self::RejectPublishDeadLetter,
-            other => other,
-        }
     }
 }
 

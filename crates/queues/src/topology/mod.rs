@@ -27,6 +27,7 @@ mod headers;
 mod headers_index;
 mod heaviest;
 mod histories;
+mod overflow;
 mod policies;
 mod queues;
 mod remains;
@@ -35,6 +36,7 @@ mod restore;
 mod room;
 mod route;
 mod routed;
+mod settings;
 mod term;
 #[cfg(test)]
 mod tests;
@@ -50,13 +52,14 @@ use crosstie_amqp::Table;
 pub(crate) use age::age_ms;
 pub use arguments::QueueKind;
 pub(crate) use arguments::{
-    Overflow, QueueArguments, QueueFlags, check_queue_equivalent, check_server_named, integer,
+    QueueArguments, QueueFlags, check_queue_equivalent, check_server_named, integer,
 };
 pub(crate) use bind::{BindingRequest, NewBinding};
 pub(crate) use caller::{Caller, OPERATOR};
 pub(crate) use delays::{X_DELAY, delay_ms};
 pub(crate) use destinations::Target;
 pub(crate) use exchange_key::{ExchangeKey, OfExchange};
+pub(crate) use overflow::Overflow;
 pub(crate) use resource::{Resource, strip_line_ends};
 pub(crate) use routed::Routed;
 pub(crate) use term::{kind, term as erlang_term};

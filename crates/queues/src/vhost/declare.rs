@@ -11,7 +11,6 @@ use crosstie_auth::Access;
 
 use super::Vhost;
 use super::methods::Context;
-use crate::policy::PolicySubject;
 use crate::queues::{Queue, is_hidden_name};
 use crate::topology::{
     BindingRequest, Caller, NewBinding, QueueArguments, QueueFlags, Resource,
@@ -103,10 +102,7 @@ impl<H> Vhost<H> {
             return Ok(key);
         }
         let settings = QueueArguments::parse(caller, resource, flags, method.arguments)?;
-        let applied = self
-            .policies
-            .apply(PolicySubject::Queue(&name, settings.kind));
-        let settings = settings.under(method.arguments, applied.as_deref());
+        let (settings, applied) = self.govern(&name, settings, method.arguments);
         let limits = self.check_streams(caller, resource, &settings)?;
         self.check_room_for_queue(caller, resource, owner, method.arguments)?;
         let id = flags.durable.then(|| self.queues.take_id());
@@ -118,7 +114,6 @@ impl<H> Vhost<H> {
                 arguments: method.arguments.into(),
             });
         }
-        self.channels.note_timeout(settings.consumer_timeout_ms);
         let definition = (flags, settings);
         let mut queue = Queue::new(now, name.clone(), id, definition, method.arguments, owner);
         queue.applied = applied;

@@ -7,7 +7,7 @@ use crosstie_amqp::Table;
 use crosstie_auth::Permissions;
 
 use super::Vhost;
-use crate::policy::{Policies, PolicySubject, Walk};
+use crate::policy::{Applied, Policies, PolicySubject, Walk};
 use crate::topology::{Caller, ExchangeKey, QueueArguments, QueueFlags, QueueKind, Resource};
 use crate::{Outbox, QueueKey, Time};
 
@@ -117,6 +117,20 @@ impl<H> Vhost<H> {
         let is_consumed = self.consumers.count_of_queue(key) > 0;
         self.queues.restart_expiry(now, key, is_consumed);
         self.attend(now, key, out);
+    }
+
+    /// The settings of a queue under its policies, and these.
+    pub(super) fn govern(
+        &mut self,
+        name: &str,
+        own: QueueArguments,
+        arguments: Table<'_>,
+    ) -> (QueueArguments, Option<Arc<Applied>>) {
+        let subject = PolicySubject::Queue(name, own.kind);
+        let applied = self.policies.apply(subject);
+        let settings = own.under(arguments, applied.as_deref());
+        self.channels.note_timeout(settings.consumer_timeout_ms);
+        (settings, applied)
     }
 
     /// The settings that follow from a queue's arguments alone. They were valid when the queue was declared.

@@ -6,7 +6,6 @@ use crosstie_amqp::TableBuf;
 
 use super::Vhost;
 use crate::ledger::Ledger;
-use crate::policy::PolicySubject;
 use crate::queues::{Queue, is_hidden_name};
 use crate::topology::{QueueFlags, QueueKind};
 use crate::{Journal, Outbox, QueueId, Record, Time};
@@ -67,12 +66,8 @@ impl<H> Vhost<H> {
             auto_delete,
         };
         let arguments = arguments.as_table();
-        let settings = self.own_settings(&name, flags, arguments);
-        let applied = self
-            .policies
-            .apply(PolicySubject::Queue(&name, settings.kind));
-        let settings = settings.under(arguments, applied.as_deref());
-        self.channels.note_timeout(settings.consumer_timeout_ms);
+        let own = self.own_settings(&name, flags, arguments);
+        let (settings, applied) = self.govern(&name, own, arguments);
         let stream_limits = (settings.kind == QueueKind::Stream).then(|| settings.stream_limits());
         let mut queue = Queue::new(
             now,
