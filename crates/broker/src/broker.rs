@@ -1,9 +1,9 @@
 //! The broker of a router worker: its vhosts, its users and its connections.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -11,13 +11,14 @@ use crosstie_config as model;
 use crosstie_front::bounds::Bounds;
 use crosstie_front::seed::seed;
 use crosstie_front::watch::Watch;
-use crosstie_queues::{Position, Time, Vhost};
+use crosstie_queues::{Position, Record, Time, Vhost};
 use crosstie_store::{Batch, CommitterConfig, NotCommitted, Restored, Store};
 use crosstie_transport::{Connection, Workers};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use tokio::runtime::Handle;
 
 use super::client::About;
+use super::clock::Clock;
 use super::flow::FlowControl;
 use super::identity::ServerProperties;
 use super::import;
@@ -35,7 +36,8 @@ use super::stored;
 use super::stream_files;
 use super::totals::Totals;
 use super::users::{LiveUsers, users};
-use super::vhost::{Clock, Keeper, SharedVhost};
+use super::vhost::{Keeper, SharedVhost};
+use super::vhost_changes::{Changes, Making};
 
 /// The state that all AMQP connections of a router share.
 pub struct Broker {
@@ -44,8 +46,10 @@ pub struct Broker {
     pub shared: Arc<Shared>,
     pub message_bytes_max: usize,
     pub(super) server_properties: ServerProperties,
-    /// Vhosts of this worker alone, by name.
-    vhosts: Vec<Arc<SharedVhost>>,
+    /// Vhosts of this worker alone.
+    pub(super) vhosts: RwLock<Vec<Arc<SharedVhost>>>,
+    pub(super) vhost_changes: Mutex<Changes>,
+    pub(super) making: Making,
     /// Replicated vhosts.
     replicated: Vec<Arc<Replicated>>,
     /// The threads of the replicated vhosts.
@@ -92,6 +96,8 @@ impl Broker {
         replication::check_released(&amqp, directory)?;
         let (store, restored) = stored::open(&amqp, home.accepts_loss, directory)?;
         let held = replication::held(&restored);
+        let stored = restored.iter().map(|found| Arc::clone(&found.vhost));
+        let stored: BTreeSet<_> = stored.collect();
         // A clock that has gone back must not make messages live longer.
         let clock = Clock::begin_at(store.now_ms());
         let now = clock.time(Instant::now());
@@ -102,7 +108,7 @@ impl Broker {
         // The files beside a store that another node has open are that node's.
         let is_stored = store.obstacle().is_none();
         let opened = vhosts.iter_mut().filter(|_| is_stored);
-        let (streams, troubles) = stream_files::open(&store_path, opened)?;
+        let (streams, troubles) = stream_files::open(&store_path, opened, &stored)?;
 
         let limits = &amqp.limits;
         let flow = FlowControl::new(limits.memory_bytes_max, limits.commit_bytes_max);
@@ -112,18 +118,16 @@ impl Broker {
             limits.incomplete_timeout,
         );
         let shared = Arc::new(Shared::new(flow, incomplete));
-        let vhosts = vhosts.into_iter().map(|(name, vhost)| {
-            let shared = Arc::clone(&shared);
-            let thread = workers.serving_handle();
-            let keeper = Keeper::Local;
-            Arc::new(SharedVhost::new(name, vhost, clock, shared, thread, keeper))
-        });
+        let making = Making::new(limits, clock, workers, is_stored.then_some(store_path));
+        let (vhosts, vhost_changes) = share(&amqp, vhosts, stored, &shared, &making);
         let broker = Arc::new(Self {
             users: LiveUsers::new(users(&amqp)?),
             logins: Arc::new(Logins::new(limits.login_delay_max, workers.keeper_handle())),
             message_bytes_max: limits.message_bytes_max,
             server_properties: ServerProperties::of(&amqp.identity),
-            vhosts: vhosts.collect(),
+            vhosts: RwLock::new(vhosts),
+            vhost_changes: Mutex::new(vhost_changes),
+            making,
             replicated,
             ledgers: Mutex::default(),
             shared,
@@ -167,24 +171,22 @@ impl Broker {
     }
 
     /// Starts the timers of the vhosts on the keeper's thread.
-    fn start_keeping(&self, workers: &Workers) {
+    fn start_keeping(self: &Arc<Self>, workers: &Workers) {
         let _context = workers.keeper_handle().enter();
-        for vhost in &self.vhosts {
+        for vhost in self.local_vhosts() {
             // Records of definitions, and of messages that expired meanwhile, are submitted to the store.
             vhost.settle();
-            workers.spawn_keeper(Arc::clone(vhost).keep_time());
+            workers.spawn_keeper(vhost.keep_time());
         }
-        let swept = Arc::downgrade(&self.shared);
-        let vhosts: Vec<_> = self.vhosts.iter().map(Arc::downgrade).collect();
+        let swept = Arc::downgrade(self);
         workers.spawn_keeper(async move {
             let mut interval = tokio::time::interval(Duration::from_secs(1));
-            while let Some(shared) = swept.upgrade() {
-                shared.incomplete.sweep();
-                drop(shared);
-                vhosts
-                    .iter()
-                    .filter_map(Weak::upgrade)
-                    .for_each(|vhost| vhost.read_again());
+            while let Some(broker) = swept.upgrade() {
+                broker.shared.incomplete.sweep();
+                let vhosts = broker.local_vhosts();
+                drop(broker);
+                vhosts.iter().for_each(SharedVhost::read_again);
+                drop(vhosts);
                 interval.tick().await;
             }
         });
@@ -199,7 +201,7 @@ impl Broker {
         context: Handle,
     ) -> Result<(), String> {
         let broker = Arc::downgrade(self);
-        let of_disk = (Weak::clone(&broker), context.clone());
+        let of_disk = (broker.clone(), context.clone());
         let on_disk_low = move |disk| {
             let (broker, context) = &of_disk;
             if let Some(broker) = broker.upgrade() {
@@ -221,7 +223,12 @@ impl Broker {
         started.map_err(|e| format!("the store's thread: {e}"))
     }
 
-    fn handle_commit(&self, vhost: &str, position: Position, result: Result<(), NotCommitted<'_>>) {
+    fn handle_commit(
+        self: &Arc<Self>,
+        name: &str,
+        position: Position,
+        result: Result<(), NotCommitted<'_>>,
+    ) {
         let flow = &self.shared.flow;
         match &result {
             Ok(()) => {
@@ -237,7 +244,8 @@ impl Broker {
                 }
             }
         }
-        if let Some(vhost) = self.local(vhost) {
+        self.settle_vhost(name, position, &result);
+        if let Some(vhost) = self.find_local(name) {
             vhost.handle_commit(position, result);
         }
     }
@@ -254,6 +262,10 @@ impl Broker {
             .fetch_add(1, Ordering::Relaxed);
         self.peers.lock().insert(peer.number, Arc::clone(peer));
         self.follow_users(peer);
+        if !peer.vhost.is_open() {
+            // Closed while the client entered.
+            self.close_clients_of(&peer.vhost);
+        }
     }
 
     /// Removes a peer that has left. Called before its place in the watch is reused.
@@ -274,7 +286,7 @@ impl Broker {
             // A ledger thread that panicked has logged that already.
             let _ = ledger.join();
         }
-        for vhost in &self.vhosts {
+        for vhost in self.local_vhosts() {
             vhost.rest();
         }
         self.shared.stop_committer()
@@ -286,7 +298,7 @@ impl Broker {
         path: PathBuf,
         on_done: impl FnOnce(BackedUp) + Send + 'static,
     ) -> bool {
-        let vhosts = self.vhosts.clone();
+        let vhosts = self.local_vhosts();
         let mut streams = vhosts.iter().map(|vhost| vhost.lock().stream_count());
         if streams.any(|count| count > 0) {
             tracing::warn!("the backup has the declarations of streams, and not their messages");
@@ -294,8 +306,10 @@ impl Broker {
         let delivered = move || {
             let mut batch = Batch::default();
             for vhost in &vhosts {
-                let delivered = vhost.lock().delivered();
-                batch.push(vhost.name(), delivered, Position::default());
+                let locked = vhost.lock();
+                if !vhost.is_deleted() {
+                    batch.push(vhost.name(), locked.delivered(), Position::default());
+                }
             }
             batch
         };
@@ -304,7 +318,8 @@ impl Broker {
 
     /// The vhosts that are open on this node, by name.
     pub fn vhosts(&self) -> Vec<Arc<SharedVhost>> {
-        let mut vhosts = self.vhosts.clone();
+        let mut vhosts = self.local_vhosts();
+        vhosts.retain(|vhost| vhost.is_open());
         vhosts.extend(self.replicated.iter().filter_map(|found| found.here()));
         vhosts.sort_by(|a, b| a.name().cmp(b.name()));
         vhosts
@@ -329,7 +344,7 @@ impl Broker {
     /// The vhost if it is open on this node; otherwise the owner, or why it has none.
     pub fn vhost(&self, name: &str) -> Result<Arc<SharedVhost>, Whose> {
         if let Some(vhost) = self.local(name) {
-            return Ok(Arc::clone(vhost));
+            return Ok(vhost);
         }
         match self.replicated_of(name) {
             Some(found) => match found.ownership() {
@@ -345,7 +360,7 @@ impl Broker {
     /// The active alarms.
     pub fn alarms(&self) -> Vec<Alarm> {
         let mut alarms = self.shared.alarms();
-        for vhost in &self.vhosts {
+        for vhost in self.local_vhosts() {
             let unreadable = vhost.unreadable.lock();
             alarms.extend(
                 unreadable
@@ -371,9 +386,9 @@ impl Broker {
         alarms
     }
 
-    pub(super) fn local(&self, name: &str) -> Option<&Arc<SharedVhost>> {
-        let place = self.vhosts.binary_search_by(|v| (**v.name()).cmp(name));
-        place.ok().map(|place| &self.vhosts[place])
+    /// The vhost of this worker alone, if it is open.
+    fn local(&self, name: &str) -> Option<Arc<SharedVhost>> {
+        self.find_local(name).filter(|vhost| vhost.is_open())
     }
 
     /// The client's description of itself, if the connection is in a vhost.
@@ -405,7 +420,31 @@ impl Broker {
     }
 }
 
-/// Creates the configured vhosts with their contents from the store.
+/// Makes the restored vhosts ready for clients.
+fn share(
+    amqp: &model::Amqp,
+    vhosts: BTreeMap<Arc<str>, Vhost<Arc<Peer>>>,
+    stored: BTreeSet<Arc<str>>,
+    shared: &Arc<Shared>,
+    making: &Making,
+) -> (Vec<Arc<SharedVhost>>, Changes) {
+    let is_open = |name: &Arc<str>| vhosts.contains_key(name);
+    let configured = amqp.vhosts.iter().map(|vhost| vhost.name.as_str().into());
+    let changes = Changes {
+        configured: configured.collect(),
+        unopened: stored.into_iter().filter(|name| !is_open(name)).collect(),
+        ..Changes::default()
+    };
+    let vhosts = vhosts.into_iter().map(|(name, vhost)| {
+        let shared = Arc::clone(shared);
+        let (clock, thread) = (making.clock, making.next_thread());
+        let keeper = Keeper::Local;
+        Arc::new(SharedVhost::new(name, vhost, clock, shared, thread, keeper))
+    });
+    (vhosts.collect(), changes)
+}
+
+/// Creates the configured vhosts, and those that operators have created, with their contents from the store.
 fn restore_vhosts(
     amqp: &model::Amqp,
     now: Time,
@@ -413,11 +452,17 @@ fn restore_vhosts(
     is_stored: bool,
 ) -> BTreeMap<Arc<str>, Vhost<Arc<Peer>>> {
     let mut vhosts = BTreeMap::new();
-    for vhost in &amqp.vhosts {
-        let name: Arc<str> = vhost.name.as_str().into();
+    let created = restored
+        .iter()
+        .filter(|found| found.record == Record::VhostCreated);
+    let created = created.map(|found| (Arc::clone(&found.vhost), true));
+    let configured = amqp.vhosts.iter();
+    let configured =
+        configured.map(|vhost| (vhost.name.as_str().into(), vhost.replicated.is_none()));
+    for (name, is_local) in created.chain(configured) {
         let mut config = vhost_config(&name, &amqp.limits);
         config.paging = paging(&amqp.limits);
-        config.has_streams = is_stored && vhost.replicated.is_none();
+        config.has_streams = is_stored && is_local;
         vhosts.insert(name, Vhost::new(config, seed()));
     }
     for restored in restored {

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
+use crosstie_amqp::ReplyCode;
 use crosstie_front::cause::Cause;
 use crosstie_front::connections::Connections;
 use crosstie_front::report;
 use crosstie_front::watch::Watch;
 
 use crate::broker::Broker;
+use crate::operator_error::OperatorError;
 use crate::peer::Peer;
-use crate::status::OperatorError;
 use crate::vhost::SharedVhost;
 
 impl Broker {
@@ -31,6 +32,22 @@ impl Broker {
         for peer in self.peers.lock().values() {
             if Arc::ptr_eq(&peer.vhost, vhost) {
                 force_close(peer, &self.home.watch, Cause::VhostGone, reason);
+            }
+        }
+    }
+
+    /// Closes all connections of a vhost that is closed or deleted, with RabbitMQ's text.
+    pub(crate) fn close_clients_of(&self, vhost: &Arc<SharedVhost>) {
+        let text = format!(
+            "{} - vhost '{}' is down",
+            ReplyCode::ConnectionForced,
+            vhost.name
+        );
+        for peer in self.peers.lock().values() {
+            if Arc::ptr_eq(&peer.vhost, vhost) {
+                Cause::VhostGone.note(&peer.connection);
+                peer.force_close_with(&text);
+                self.home.watch.closing(peer.watch, peer.closing_timeout);
             }
         }
     }

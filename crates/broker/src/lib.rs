@@ -23,10 +23,12 @@ mod certificate;
 mod changed_users;
 mod channels;
 mod client;
+pub mod clock;
 mod closing;
 mod content;
 mod conversation;
 mod declared;
+mod deletion;
 mod flow;
 mod handled;
 mod identity;
@@ -39,10 +41,12 @@ mod logins;
 mod metrics;
 mod negotiation;
 mod open;
+mod operator_error;
 mod operators;
 mod outbox;
 mod pages;
 mod peer;
+mod phase;
 pub mod replicated;
 pub mod replication;
 pub mod resident;
@@ -60,6 +64,8 @@ mod unfinished;
 mod unreadable;
 mod users;
 pub mod vhost;
+mod vhost_changes;
+mod vhosts;
 
 pub use broker::{Broker, Home};
 pub use changed_users::ReadyUsers;
@@ -67,10 +73,11 @@ pub use conversation::AmqpEndpoint;
 pub use crosstie_jetstream::Credentials as NatsCredentials;
 pub use import::try_import;
 pub use metrics::register as register_metrics;
+pub use operator_error::OperatorError;
 pub use operators::Operators;
 pub use replicated::{Means, Moved, Recovered, Whose};
 pub use replication::{Ownership, cluster_listeners};
 pub use status::{
-    Alarm, BindingStatus, ConnectionStatus, ExchangeStatus, Named, OperatorError, QueueStatus,
-    ReplicatedStatus, VhostStatus, alarms, replicated_page, replicated_vhosts,
+    Alarm, BindingStatus, ConnectionStatus, ExchangeStatus, Named, QueueStatus, ReplicatedStatus,
+    VhostStatus, alarms, replicated_page, replicated_vhosts,
 };

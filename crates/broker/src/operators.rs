@@ -8,10 +8,11 @@ use crosstie_amqp::ReplyCode;
 use tokio::runtime::Handle;
 
 use super::broker::Broker;
+use super::operator_error::OperatorError;
 use super::replicated::{Means, Move, Moved, Order, Recover, Recovered, Reply};
 use super::status::{
-    Alarm, BindingStatus, ConnectionStatus, ExchangeStatus, OperatorError, QueueStatus,
-    ReplicatedStatus, VhostStatus,
+    Alarm, BindingStatus, ConnectionStatus, ExchangeStatus, QueueStatus, ReplicatedStatus,
+    VhostStatus,
 };
 use super::vhost::SharedVhost;
 
@@ -51,6 +52,25 @@ impl Operators {
     /// The connections of all vhosts, oldest first.
     pub fn connections(&self) -> Vec<ConnectionStatus> {
         self.broker.connections()
+    }
+
+    /// Creates a vhost. `on_done` is called once the store has it, with whether it is new.
+    pub fn add_vhost(
+        &self,
+        vhost: &str,
+        on_done: impl FnOnce(Result<bool, OperatorError>) + Send + 'static,
+    ) {
+        self.broker.add_vhost(vhost, on_done);
+    }
+
+    /// Deletes a vhost with all that it has, and closes its connections. `on_done` is called once the store has nothing
+    /// of it.
+    pub fn delete_vhost(
+        &self,
+        vhost: &str,
+        on_done: impl FnOnce(Result<bool, OperatorError>) + Send + 'static,
+    ) {
+        self.act(|| self.broker.delete_vhost(vhost, on_done));
     }
 
     /// Removes the ready messages of a queue. Returns their number.

@@ -41,6 +41,9 @@ impl Turn<'_> {
 impl SharedVhost {
     /// Has a page read.
     pub(super) fn read_page(self: &Arc<Self>, want: Want) {
+        if self.is_deleted() {
+            return;
+        }
         let of_page = Arc::downgrade(self);
         let context = Handle::current();
         let on_read = move |page: Result<Page, StoreError>| {
@@ -75,7 +78,7 @@ impl SharedVhost {
             }
         }
         turn.finish();
-        if missing > 0 {
+        if missing > 0 && !self.is_deleted() {
             let (vhost, queue) = (&self.name, queue.unwrap_or_default());
             tracing::error!(
                 "vhost '{vhost}': the store lacks {missing} messages of queue '{queue}'"

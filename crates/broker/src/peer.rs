@@ -110,14 +110,20 @@ impl Peer {
 
     /// Sends `connection.close`, unless that was sent.
     pub(crate) fn force_close(&self, reason: &str) {
+        let code = ReplyCode::ConnectionForced;
+        self.force_close_with(&format!(
+            "{code} - broker forced connection closure with reason '{reason}'"
+        ));
+    }
+
+    /// The same, with the whole text.
+    pub(crate) fn force_close_with(&self, text: &str) {
         if self.is_closing.swap(true, Ordering::Relaxed) {
             return;
         }
-        let code = ReplyCode::ConnectionForced;
-        let text = format!("{code} - broker forced connection closure with reason '{reason}'");
         self.send(&ConnectionClose {
-            reply_code: code.code(),
-            reply_text: &reply_text(&text),
+            reply_code: ReplyCode::ConnectionForced.code(),
+            reply_text: &reply_text(text),
             class_id: 0,
             method_id: 0,
         });

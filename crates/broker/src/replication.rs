@@ -20,6 +20,7 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, watch};
 
 use super::broker::Broker;
+use super::clock::Clock;
 use super::import;
 use super::limits::vhost_config;
 use super::outbox::VhostOutbox;
@@ -29,7 +30,7 @@ use super::replicated::{
 };
 use super::splice::{Cluster, Splicing, WAIT_MAX, transport};
 use super::status::ReplicatedStatus;
-use super::vhost::{Clock, Keeper, SharedVhost};
+use super::vhost::{Keeper, SharedVhost};
 
 /// The owner of a vhost.
 #[derive(Clone)]

@@ -1,5 +1,7 @@
 //! The files of streams at a start.
 
+use std::collections::BTreeSet;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -17,6 +19,7 @@ fn directory_of(store: &Path) -> PathBuf {
 pub(super) fn open<'v, H: 'v>(
     store: &Path,
     vhosts: impl Iterator<Item = (&'v Arc<str>, &'v mut Vhost<H>)>,
+    stored: &BTreeSet<Arc<str>>,
 ) -> Result<(Directory, Vec<Trouble>), String> {
     let mut directory = Directory::new(&directory_of(store));
     let mut troubles = Vec::new();
@@ -37,7 +40,14 @@ pub(super) fn open<'v, H: 'v>(
             }));
         }
     }
+    directory.remove_deleted(stored.iter())?;
     Ok((directory, troubles))
+}
+
+/// Marks the directory of a vhost's streams before its deletion: if the store has lost the vhost, a start removes what is
+/// left of the files.
+pub(super) fn mark_deleted(store: &Path, vhost: &str) -> io::Result<()> {
+    Directory::new(&directory_of(store)).mark_deleted(vhost)
 }
 
 /// Messages of a stream that cannot be read.

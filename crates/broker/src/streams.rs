@@ -26,24 +26,28 @@ impl Broker {
         context: &Handle,
     ) -> Result<(), String> {
         for Trouble { vhost, id, what } in troubles {
-            if let Some(vhost) = self.local(&vhost) {
+            if let Some(vhost) = self.find_local(&vhost) {
                 vhost.note_stream_trouble(id, what);
             }
         }
         let (broker, of_thread) = (Arc::downgrade(self), context.clone());
-        let on_written = move |vhost: &Arc<str>, written| {
+        let on_written = move |vhost: &Arc<str>, written: Written| {
             if let Some(broker) = broker.upgrade()
-                && let Some(vhost) = broker.local(vhost)
+                && let Some(vhost) = broker.find_local(vhost)
             {
                 let _context = of_thread.enter();
+                let position = written.position;
                 vhost.handle_written(written);
+                if let Some(position) = position.filter(|_| vhost.is_deleted()) {
+                    broker.settle_streams(&vhost.name, position);
+                }
                 crosstie_transport::uncork_all();
             }
         };
         let (broker, of_thread) = (Arc::downgrade(self), context.clone());
         let on_read = move |vhost: &Arc<str>, pages| {
             if let Some(broker) = broker.upgrade()
-                && let Some(vhost) = broker.local(vhost)
+                && let Some(vhost) = broker.find_local(vhost)
             {
                 let _context = of_thread.enter();
                 vhost.handle_stream_pages(pages);
@@ -53,7 +57,7 @@ impl Broker {
         let broker = Arc::downgrade(self);
         let on_trouble = move |vhost: &Arc<str>, id, what| {
             if let Some(broker) = broker.upgrade()
-                && let Some(vhost) = broker.local(vhost)
+                && let Some(vhost) = broker.find_local(vhost)
             {
                 vhost.note_stream_trouble(id, what);
             }
@@ -61,7 +65,7 @@ impl Broker {
         let (broker, of_thread) = (Arc::downgrade(self), context.clone());
         let on_unwritten = move |vhost: &Arc<str>, mut unwritten: Unwritten<'_>| {
             if let Some(broker) = broker.upgrade()
-                && let Some(vhost) = broker.local(vhost)
+                && let Some(vhost) = broker.find_local(vhost)
             {
                 let _context = of_thread.enter();
                 vhost.handle_unwritten(unwritten);
@@ -86,6 +90,10 @@ impl SharedVhost {
         changes: Vec<StreamChange>,
         position: Position,
     ) -> usize {
+        if self.is_deleted() {
+            // Its last record is submitted.
+            return 0;
+        }
         let line = &self.streams;
         if changes.is_empty() && line.submissions.load(Ordering::SeqCst) == 0 {
             line.note_submitted(position);

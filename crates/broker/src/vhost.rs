@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::mem;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::Instant;
 
 use crosstie_front::timer::Timer;
 use crosstie_queues::{ConnectionKey, Position, QueueId, Record, StreamChange, Time, Vhost};
@@ -13,9 +13,11 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::runtime::Handle;
 
 use super::backlog::Backlog;
+use super::clock::Clock;
 use super::flow::{FlowControl, Journaled, Published};
 use super::outbox::VhostOutbox;
 use super::peer::Peer;
+use super::phase::Phase;
 use super::replicated::Journal;
 use super::shared::Shared;
 use super::stream_line::StreamLine;
@@ -28,7 +30,7 @@ use super::unreadable::Unreadable;
 /// their order across threads. System calls happen outside the lock.
 pub struct SharedVhost {
     pub name: Arc<str>,
-    vhost: Mutex<Vhost<Arc<Peer>>>,
+    pub(super) vhost: Mutex<Vhost<Arc<Peer>>>,
     pub shared: Arc<Shared>,
     keeper: Keeper,
     /// Bytes of its messages, as known to the flow control. Written under the lock.
@@ -36,6 +38,7 @@ pub struct SharedVhost {
     pub(super) backlog: Backlog,
     clock: Clock,
     stopped: AtomicBool,
+    pub(super) phase: Phase,
     /// In the vhost's time.
     timer: Timer,
     /// The peers whose `basic.get` waits for a page.
@@ -67,46 +70,6 @@ impl Keeper {
     }
 }
 
-/// Precision of timers, in milliseconds: nothing happens earlier than that before it is due.
-const GRANULARITY_MS: u64 = 1;
-
-/// The vhost's time: wall clock time at the start, or the store's if that is later, then monotonic.
-#[derive(Clone, Copy)]
-pub struct Clock {
-    start: Instant,
-    start_ms: u64,
-}
-
-impl Clock {
-    pub fn begin() -> Self {
-        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        Self::begin_at(since.map_or(0, |since| since.as_millis() as u64))
-    }
-
-    /// The present is that many milliseconds after 1970.
-    pub fn begin_at(start_ms: u64) -> Self {
-        Self {
-            start: Instant::now(),
-            start_ms,
-        }
-    }
-
-    pub fn time(&self, at: Instant) -> Time {
-        let elapsed = at.saturating_duration_since(self.start);
-        Time(self.start_ms + elapsed.as_millis() as u64)
-    }
-
-    /// When a timer that is due at that time wakes its task: a millisecond earlier, because the runtime rounds up twice.
-    fn wake_at(&self, Time(due_ms): Time) -> Instant {
-        self.start + Duration::from_millis(due_ms.saturating_sub(self.start_ms + GRANULARITY_MS))
-    }
-
-    /// The time up to which a task that runs at `at` does what is due. It includes whatever the task was woken for.
-    fn due_by(&self, at: Instant) -> Time {
-        self.time(at + Duration::from_millis(GRANULARITY_MS))
-    }
-}
-
 impl SharedVhost {
     pub fn new(
         name: Arc<str>,
@@ -129,6 +92,7 @@ impl SharedVhost {
             backlog: Backlog::new(thread),
             clock,
             stopped: AtomicBool::new(false),
+            phase: Phase::default(),
             timer: Timer::new(next),
             waiting_for_pages: Mutex::default(),
             unreadable: Mutex::default(),
@@ -324,31 +288,8 @@ impl SharedVhost {
 impl Drop for SharedVhost {
     fn drop(&mut self) {
         let memory_bytes = *self.memory_bytes.get_mut();
+        self.free();
         self.shared.flow.memory_changed(memory_bytes, 0);
         self.shared.flow.judge_memory();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_task_that_is_woken_finds_its_work_due() {
-        let clock = Clock::begin_at(1_764_000_000_000);
-        for due_ms in (0..5).chain(clock.start_ms - 2..clock.start_ms + 50) {
-            let due = Time(due_ms);
-            let woken = clock.wake_at(due);
-            assert!(
-                clock.due_by(woken) >= due,
-                "it would be woken again for {due:?}"
-            );
-            let before = woken.checked_sub(Duration::from_nanos(1));
-            let before = before.filter(|before| *before >= clock.start);
-            assert!(
-                before.is_none_or(|before| clock.due_by(before) < due),
-                "{due:?}"
-            );
-        }
     }
 }

@@ -104,6 +104,8 @@ fn write(
         Record::Rested { .. } => {}
         // A replicated vhost keeps its messages in memory.
         Record::Cleared { .. } | Record::Kept(_) => {}
+        // It is created and deleted by its nodes' configurations.
+        Record::VhostCreated | Record::VhostDeleted => {}
     }
 }
 

@@ -167,6 +167,8 @@ impl Live {
             Record::Rested { .. } => {}
             // A replicated vhost keeps its messages in memory.
             Record::Cleared { .. } | Record::Kept(_) => {}
+            // It is created and deleted by its nodes' configurations.
+            Record::VhostCreated | Record::VhostDeleted => {}
         }
     }
 

@@ -89,6 +89,12 @@ pub enum Record {
         queue: QueueId,
         fresh_from: i64,
     },
+    /// An operator has created the vhost, so that a start opens it without the configuration. Only a broker makes this
+    /// record.
+    VhostCreated,
+    /// The vhost is gone with everything that earlier records have added. Only a broker makes this record, as the vhost's
+    /// last.
+    VhostDeleted,
 }
 
 impl Record {

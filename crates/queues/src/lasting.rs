@@ -14,6 +14,7 @@ impl Record {
                 | Self::Purged { .. }
                 | Self::Cleared { .. }
                 | Self::QueueDeleted { .. }
+                | Self::VhostDeleted
         )
     }
 }
@@ -35,9 +36,12 @@ pub fn find_lasting<'r, V: Copy + Eq + Hash>(
     // Entries that later records remove.
     let mut cleared: HashSet<(V, QueueId)> = HashSet::new();
     let mut dequeued: HashMap<(V, QueueId, i64), usize> = HashMap::new();
+    let mut deleted: HashSet<V> = HashSet::new();
     for (vhost, record) in records.rev() {
         let index = lasting.len();
         let is_lasting = match record {
+            _ if deleted.contains(&vhost) => false,
+            Record::VhostDeleted => deleted.insert(vhost),
             Record::Purged { queue } | Record::QueueDeleted { id: queue } => {
                 cleared.insert((vhost, *queue));
                 true
@@ -68,7 +72,8 @@ pub fn find_lasting<'r, V: Copy + Eq + Hash>(
             | Record::Unbound { .. }
             | Record::Cleared { .. }
             | Record::Kept(_)
-            | Record::Rested { .. } => true,
+            | Record::Rested { .. }
+            | Record::VhostCreated => true,
         };
         lasting.push(is_lasting);
     }

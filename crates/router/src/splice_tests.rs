@@ -9,13 +9,14 @@ use std::time::{Duration, Instant};
 
 use crosstie_amqp::PROTOCOL_HEADER;
 use crosstie_broker::Broker;
+use crosstie_broker::clock::Clock;
 use crosstie_broker::limits::vhost_config;
 use crosstie_broker::replicated::Whose;
 use crosstie_broker::replication::{Ownership, Replicated};
 use crosstie_broker::splice::greeting::{Account, CHALLENGE, HELLO, MAGIC};
 use crosstie_broker::splice::key::{Claim, Key, LENGTH};
 use crosstie_broker::splice::{Cluster, Splicing, transport as free_transport};
-use crosstie_broker::vhost::{Clock, Keeper, SharedVhost};
+use crosstie_broker::vhost::{Keeper, SharedVhost};
 use crosstie_config as model;
 use crosstie_queues::Vhost;
 

@@ -1,12 +1,13 @@
 //! The declarations that a store has, and under which place of its queue of entities each is.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use crosstie_queues::{Destination, Record};
 
 use crate::segments::entity::Entity;
-use crate::segments::record::QueueKey;
+use crate::segments::record::{ENTITIES, QueueKey};
+use crate::segments::state::State;
 
 /// The names of all entities.
 #[derive(Debug, Default)]
@@ -16,6 +17,8 @@ pub(crate) struct Names {
     numbers: HashMap<Arc<str>, u16>,
     vhosts: HashMap<u16, Arc<str>>,
     queues: HashMap<QueueKey, Arc<str>>,
+    /// The highest number that a vhost has or had.
+    number_last: u16,
     /// Bindings by their source and by their destination.
     bindings: HashMap<End, BTreeSet<Name>>,
     /// Changes since the last [`Self::keep`].
@@ -38,6 +41,8 @@ pub(crate) enum Name {
     },
     Rested(QueueKey),
     Setting(Arc<str>),
+    /// An operator's creation of a vhost.
+    Created(u16),
 }
 
 /// An end of a binding: a queue, or an exchange.
@@ -53,6 +58,8 @@ enum Change {
     Added(Name),
     /// With its place, and the name of a queue.
     Removed(Name, i64, Option<Arc<str>>),
+    /// With its number and place.
+    VhostRemoved(Arc<str>, u16, i64),
 }
 
 impl Names {
@@ -69,6 +76,7 @@ impl Names {
         }
         match entity {
             Entity::Vhost { number, name } => {
+                self.note_number(*number);
                 self.vhosts.insert(*number, Arc::clone(name));
                 self.numbers.insert(Arc::clone(name), *number);
                 self.places.insert(Name::Vhost(Arc::clone(name)), place);
@@ -82,12 +90,18 @@ impl Names {
         }
     }
 
-    /// The number of a vhost; the next one, if it has none.
-    pub(crate) fn vhost(&mut self, name: &Arc<str>, place: i64) -> Result<u16, u16> {
+    /// A vhost has or had that number. Its number must not be another's while segments have records of its queues.
+    pub(crate) fn note_number(&mut self, number: u16) {
+        self.number_last = self.number_last.max(number);
+    }
+
+    /// The number of a vhost; another one, if it has none.
+    pub(crate) fn vhost(&mut self, name: &Arc<str>, place: i64, state: &State) -> Result<u16, u16> {
         if let Some(number) = self.numbers.get(name) {
             return Ok(*number);
         }
-        let number = self.vhosts.keys().max().map_or(1, |last| last + 1);
+        let number = self.free_number(state);
+        self.note_number(number);
         self.vhosts.insert(number, Arc::clone(name));
         self.numbers.insert(Arc::clone(name), number);
         let entity = Name::Vhost(Arc::clone(name));
@@ -102,10 +116,28 @@ impl Names {
         name.is_some_and(|name| self.places.get(&name) == Some(&place))
     }
 
+    /// The next number. After the last one, the first that no vhost has and no segment has records of.
+    fn free_number(&self, state: &State) -> u16 {
+        if let Some(next) = self.number_last.checked_add(1) {
+            return next;
+        }
+        let used: HashSet<u16> = state.queues.keys().map(|key| key.vhost).collect();
+        let mut numbers = 1..=u16::MAX;
+        let is_free = |number: &u16| !used.contains(number) && !self.vhosts.contains_key(number);
+        // `Store` refuses a commit for which no number is left.
+        numbers.find(is_free).unwrap_or(u16::MAX)
+    }
+
     /// The number of vhosts that can have numbers yet.
-    pub(crate) fn numbers_left(&self) -> usize {
-        let last = self.vhosts.keys().max().copied().unwrap_or_default();
-        usize::from(u16::MAX - last)
+    pub(crate) fn numbers_left(&self, state: &State) -> usize {
+        let unused = usize::from(u16::MAX - self.number_last);
+        if unused > 0 {
+            return unused;
+        }
+        let mut used: HashSet<u16> = state.queues.keys().map(|key| key.vhost).collect();
+        used.extend(self.vhosts.keys());
+        used.remove(&ENTITIES.vhost);
+        usize::from(u16::MAX) - used.len()
     }
 
     pub(crate) fn find_vhost(&self, name: &str) -> Option<u16> {
@@ -185,6 +217,33 @@ impl Names {
         places
     }
 
+    /// Removes a vhost with all of its declarations. Returns their places, each with whether it is one of [`RESTED`].
+    ///
+    /// [`RESTED`]: crate::segments::record::RESTED
+    pub(crate) fn delete_vhost(&mut self, number: u16, name: &Arc<str>) -> Vec<(bool, i64)> {
+        let of_vhost = |found: &&Name| found.vhost() == Some(number);
+        let gone: Vec<Name> = self.places.keys().filter(of_vhost).cloned().collect();
+        let mut places = Vec::with_capacity(gone.len() + 1);
+        for name in gone {
+            let is_rested = matches!(name, Name::Rested(_));
+            places.extend(self.remove(&name).map(|place| (is_rested, place)));
+        }
+        self.vhosts.remove(&number);
+        self.numbers.remove(name);
+        if let Some(place) = self.places.remove(&Name::Vhost(Arc::clone(name))) {
+            places.push((false, place));
+            let removed = Change::VhostRemoved(Arc::clone(name), number, place);
+            self.changes.push(removed);
+        }
+        places
+    }
+
+    /// The number of a vhost's declarations, which a deletion removes.
+    pub(crate) fn count_of(&self, number: u16) -> usize {
+        let names = self.places.keys();
+        names.filter(|name| name.vhost() == Some(number)).count()
+    }
+
     /// Forgets the places from which on messages were never delivered; returns whether there were any.
     pub(crate) fn wake(&mut self) -> bool {
         let before = self.places.len();
@@ -211,6 +270,11 @@ impl Names {
                     self.take(&name);
                 }
                 Change::Removed(name, place, queue_name) => self.insert(name, queue_name, place),
+                Change::VhostRemoved(name, number, place) => {
+                    self.vhosts.insert(number, Arc::clone(&name));
+                    self.numbers.insert(Arc::clone(&name), number);
+                    self.places.insert(Name::Vhost(name), place);
+                }
             }
         }
     }
@@ -298,8 +362,20 @@ impl Name {
                 vhost,
                 queue: queue.0,
             }),
+            Record::VhostCreated => Self::Created(vhost),
             _ => return None,
         })
+    }
+
+    /// The vhost whose declaration it is; `None` for that of a vhost, and for a setting.
+    fn vhost(&self) -> Option<u16> {
+        match self {
+            Self::Vhost(_) | Self::Setting(_) => None,
+            Self::Exchange(vhost, _) | Self::Created(vhost) | Self::Binding { vhost, .. } => {
+                Some(*vhost)
+            }
+            Self::Queue(queue) | Self::Rested(queue) => Some(queue.vhost),
+        }
     }
 
     fn ends(&self) -> [Option<End>; 2] {

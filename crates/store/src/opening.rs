@@ -193,7 +193,10 @@ impl Store {
             gathered.kept.insert(key, kept);
         }
         self.settings = gathered.take_settings();
-        let (restored, names) = gathered.into_restored();
+        let (restored, mut names) = gathered.into_restored();
+        for key in recovered.state.queues.keys() {
+            names.note_number(key.vhost);
+        }
         self.names = names;
         self.form = Form::Read(Box::new(recovered), repair, lock);
         Ok(restored)

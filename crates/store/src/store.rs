@@ -152,17 +152,21 @@ impl Store {
         if batch.is_empty() {
             return Ok(());
         }
-        let vhosts = batch.positions().iter().map(|(vhost, _)| vhost);
-        let new = vhosts.filter(|vhost| self.names.find_vhost(vhost).is_none());
-        if new.count() > self.names.numbers_left() && self.lacks_numbers(batch) {
+        self.written()?;
+        if self.lacks_numbers(batch) {
             let error = std::io::Error::other("a store has at most 65,535 vhosts");
             return Err(StoreError::io(&self.config.path, "writing it", error));
         }
-        let bytes_max = write::bytes_max(batch);
+        let bytes_max = write::bytes_max(batch) + self.deletions_bytes_max(batch);
         self.commit_with(bytes_max, purpose, |draft, state, names| {
             let mut writer = Writer::new(draft, state, names, batch);
             let mut last: Option<(&Arc<str>, u16)> = None;
             for (vhost, record) in batch.records() {
+                if let Record::VhostDeleted = record {
+                    writer.delete_vhost(vhost);
+                    last = None;
+                    continue;
+                }
                 let number = match last {
                     Some((name, number)) if Arc::ptr_eq(name, vhost) => number,
                     _ => writer.vhost(vhost),
@@ -175,11 +179,40 @@ impl Store {
 
     /// Whether more vhosts have their first records in a batch than numbers are left.
     fn lacks_numbers(&self, batch: &Batch) -> bool {
-        let vhosts = batch.records().map(|(vhost, _)| vhost);
-        let new: HashSet<_> = vhosts
-            .filter(|vhost| self.names.find_vhost(vhost).is_none())
-            .collect();
-        new.len() > self.names.numbers_left()
+        let is_new = |vhost: &&Arc<str>| self.names.find_vhost(vhost).is_none();
+        let vhosts = batch.positions().iter().map(|(vhost, _)| vhost);
+        let Form::Written(written) = &self.form else {
+            return false;
+        };
+        let new = vhosts.filter(is_new).count();
+        if new == 0 {
+            return false;
+        }
+        let left = self.names.numbers_left(&lock(written.log.state()));
+        if new <= left {
+            return false;
+        }
+        let records = batch.records();
+        let adding = records.filter(|(_, record)| !matches!(record, Record::VhostDeleted));
+        let new: HashSet<_> = adding.map(|(vhost, _)| vhost).filter(is_new).collect();
+        new.len() > left
+    }
+
+    /// At most the bytes that the deletions of vhosts take.
+    fn deletions_bytes_max(&self, batch: &Batch) -> u64 {
+        let records = batch.records();
+        let deleted = records.filter(|(_, record)| matches!(record, Record::VhostDeleted));
+        let numbers = deleted.filter_map(|(vhost, _)| self.names.find_vhost(vhost));
+        let Form::Written(written) = &self.form else {
+            return 0;
+        };
+        let bytes_of = |number: u16| {
+            let state = lock(written.log.state());
+            let queues = state.queues.keys().filter(|key| key.vhost == number);
+            let records = queues.count() + batch.records().count() + 2 * state.segments.len();
+            write::deletion_bytes_max(records, self.names.count_of(number) + 1)
+        };
+        numbers.map(bytes_of).sum()
     }
 
     pub(crate) fn commit_with(
@@ -432,11 +465,10 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let opened = Store::open(StoreConfig::new(directory.path().join("store")));
         let (mut store, _) = opened.expect("a store");
-        let last = Entity::Vhost {
-            number: u16::MAX - 1,
-            name: "last".into(),
-        };
-        store.names.restore(&last, 1);
+        for number in 1..u16::MAX {
+            let name = format!("vhost {number}").into();
+            store.names.restore(&Entity::Vhost { number, name }, 1);
+        }
         let batch = |vhosts: &[&str]| {
             let mut batch = Batch::default();
             for vhost in vhosts {
@@ -445,12 +477,19 @@ mod tests {
             }
             batch
         };
-        let refused = store.commit(&batch(&["last", "a", "b"]));
+        let refused = store.commit(&batch(&["vhost 7", "a", "b"]));
         let refused = refused.expect_err("there is one number").to_string();
         assert!(refused.contains("65,535"), "{refused}");
-        store.commit(&batch(&["last", "a"])).expect("there is one");
+        let one = batch(&["vhost 7", "a"]);
+        store.commit(&one).expect("there is one");
         store.commit(&batch(&["a"])).expect("it has one");
         store.commit(&batch(&["b"])).expect_err("there is none");
+        let mut deleted = Batch::default();
+        let record = Record::VhostDeleted;
+        deleted.push(&"vhost 7".into(), vec![record], Position(2));
+        store.commit(&deleted).expect("makes room");
+        store.commit(&batch(&["b"])).expect("there is one again");
+        assert_eq!(store.names.find_vhost("b"), Some(7));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A batch as the records of one commit.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use crosstie_queues::{MessageContent, Record, StoredMessage};
@@ -50,6 +50,9 @@ pub(crate) fn bytes_max(batch: &Batch) -> u64 {
             | Record::Cleared { .. }
             | Record::Rested { .. } => 32,
             Record::Kept(_) => 0,
+            Record::VhostCreated => 1024 + 2 * vhost.len(),
+            // What the store has of the vhost decides.
+            Record::VhostDeleted => 0,
             Record::ExchangeDeclared { arguments, .. }
             | Record::QueueDeclared { arguments, .. }
             | Record::Bound { arguments, .. } => {
@@ -62,6 +65,11 @@ pub(crate) fn bytes_max(batch: &Batch) -> u64 {
         bytes += record_bytes(payload);
     }
     bytes
+}
+
+/// At most the bytes of so many records that remove something, with the places of declarations.
+pub(crate) fn deletion_bytes_max(records: usize, places: usize) -> u64 {
+    records as u64 * record_bytes(32) + 32 * places as u64
 }
 
 /// Whether a batch adds something, and so needs space that it does not give back.
@@ -98,7 +106,7 @@ impl<'w> Writer<'w> {
     /// The number of a vhost, which is assigned with its first record.
     pub(crate) fn vhost(&mut self, name: &Arc<str>) -> u16 {
         let place = self.draft.end_sequence() as i64;
-        match self.names.vhost(name, place) {
+        match self.names.vhost(name, place, self.state) {
             Ok(number) => number,
             Err(number) => {
                 self.draft.store(ENTITIES, place, 0, |out| {
@@ -107,6 +115,27 @@ impl<'w> Writer<'w> {
                 });
                 number
             }
+        }
+    }
+
+    /// Removes a vhost with all that it has. Nothing happens if it is not there.
+    pub(crate) fn delete_vhost(&mut self, name: &Arc<str>) {
+        let Some(number) = self.names.find_vhost(name) else {
+            return;
+        };
+        let stored = self.state.queues.iter();
+        let mut queues: BTreeSet<QueueKey> = stored
+            .filter(|(key, queue)| key.vhost == number && queue.count > 0)
+            .map(|(key, _)| *key)
+            .collect();
+        queues.extend(self.draft.queues_of(number));
+        for queue in queues {
+            self.draft.purge(queue);
+        }
+        let gone = self.names.delete_vhost(number, name);
+        for (is_rested, place) in gone {
+            let queue = if is_rested { RESTED } else { ENTITIES };
+            self.draft.remove(self.state, queue, place);
         }
     }
 
@@ -135,6 +164,13 @@ impl<'w> Writer<'w> {
             Record::Cleared { queue, from, to } => self.draft.clear(key(queue), (*from, *to)),
             // A vhost makes none.
             Record::Kept(_) => {}
+            // It has no number any more.
+            Record::VhostDeleted => {}
+            Record::VhostCreated => {
+                if !self.names.has_binding(vhost, record) {
+                    self.declare(ENTITIES, vhost, record);
+                }
+            }
             Record::ExchangeDeclared { .. } | Record::QueueDeclared { .. } => {
                 self.declare(ENTITIES, vhost, record);
             }

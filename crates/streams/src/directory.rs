@@ -1,11 +1,11 @@
 //! The directory of all streams, as it is found at a start.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crosstie_disk::{Disk, RealDisk, names_if_there};
+use crosstie_disk::{Disk, RealDisk, names_if_there, open_or_create};
 use crosstie_queues::{QueueId, StreamDeclared, StreamExtent};
 
 use crate::files;
@@ -42,6 +42,53 @@ impl Directory {
             removed: Vec::new(),
             root: root.to_owned(),
         }
+    }
+
+    /// Marks the directory of a vhost that is about to be deleted from the store, if it has one.
+    pub fn mark_deleted(&self, vhost: &str) -> io::Result<()> {
+        let directory = files::of_vhost(vhost);
+        if names_if_there(&*self.disk, &directory)?.is_empty() {
+            return Ok(());
+        }
+        open_or_create(&*self.disk, &format!("{directory}/{}", files::MARK))?.sync()?;
+        self.disk.sync(&directory)
+    }
+
+    /// Has the directories of vhosts removed that are marked, if the store has nothing of the vhost. To be called after all
+    /// vhosts are opened. An error names the path.
+    pub fn remove_deleted<'s>(
+        &mut self,
+        stored: impl Iterator<Item = &'s Arc<str>>,
+    ) -> Result<(), String> {
+        let stored: HashSet<String> = stored.map(|vhost| files::of_vhost(vhost)).collect();
+        let names = names_if_there(&*self.disk, "");
+        for name in names.map_err(|error| self.error("", &error))? {
+            if name.ends_with(files::DELETED) {
+                self.removed.push(name);
+                continue;
+            }
+            let Ok(parts) = self.disk.names(&name) else {
+                continue;
+            };
+            let is_marked = parts.iter().any(|part| part == files::MARK);
+            if stored.contains(&name) {
+                if is_marked {
+                    // The store has not deleted it.
+                    let mark = format!("{name}/{}", files::MARK);
+                    let removed = self.disk.remove(&mark);
+                    removed.map_err(|error| self.error(&mark, &error))?;
+                }
+                continue;
+            }
+            if !is_marked && !parts.is_empty() {
+                continue;
+            }
+            let aside = format!("{name}{}", files::DELETED);
+            let renamed = self.disk.rename(&name, &aside);
+            renamed.map_err(|error| self.error(&name, &error))?;
+            self.removed.push(aside);
+        }
+        Ok(())
     }
 
     /// Opens the streams of a vhost that has declared these. Also returns the directories that no stream declares, by

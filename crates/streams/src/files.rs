@@ -14,6 +14,9 @@ const INDEX: &str = ".index";
 pub(crate) const DELETED: &str = ".deleted";
 pub(crate) const ORPHAN: &str = ".orphan";
 
+/// A file in the directory of a vhost that is being deleted.
+pub(crate) const MARK: &str = "deleted";
+
 pub(crate) fn segment(directory: &str, first: u64) -> String {
     format!("{directory}/{first:020}{SEGMENT}")
 }

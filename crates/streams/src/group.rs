@@ -39,7 +39,11 @@ pub(crate) struct Group {
 impl Group {
     /// Messages of a stream that is deleted behind them are left out.
     fn add(&mut self, submission: Submission) {
-        let removes = |record: &Record| record.is_departure() || record.is_delivery();
+        // A deleted vhost must not be in the store again by the records before.
+        let removes = |record: &Record| match record {
+            Record::VhostDeleted => false,
+            record => record.is_departure() || record.is_delivery(),
+        };
         if submission.changes.is_empty() && submission.records.iter().all(removes) {
             let departures = submission.records.iter().filter(|r| r.is_departure());
             self.departures.extend(departures.cloned());

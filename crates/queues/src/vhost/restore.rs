@@ -49,6 +49,8 @@ impl<H> Vhost<H> {
             | Record::ExchangeDeleted { .. }
             | Record::Bound { .. }
             | Record::Unbound { .. } => self.topology.restore(&record),
+            // Of the broker, which has opened the vhost.
+            Record::VhostCreated | Record::VhostDeleted => {}
         }
     }
 

@@ -13,3 +13,4 @@ mod rig;
 mod survival;
 mod tls;
 mod turns;
+mod vhosts;

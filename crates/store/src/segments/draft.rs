@@ -229,6 +229,14 @@ impl Draft {
         self.bytes
     }
 
+    /// The queues of a vhost that this commit stores something in.
+    pub(crate) fn queues_of(&self, vhost: u16) -> impl Iterator<Item = QueueKey> {
+        self.changes.iter().filter_map(move |change| match change {
+            Change::Stored { queue, .. } if queue.vhost == vhost => Some(*queue),
+            _ => None,
+        })
+    }
+
     fn has_stored(&mut self, queue: QueueKey, place: i64) -> bool {
         let changes = &self.changes;
         let stored = self.stored.get_or_insert_with(|| {

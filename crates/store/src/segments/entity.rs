@@ -12,7 +12,8 @@ use super::bytes::{Cursor, put_bytes, put_number, put_signed};
 pub(crate) enum Entity {
     /// Its number in the headers of records.
     Vhost { number: u16, name: Arc<str> },
-    /// An exchange, a queue, a binding, or a queue's place from which on messages were never delivered.
+    /// An exchange, a queue, a binding, a queue's place from which on messages were never delivered, or an operator's
+    /// creation of the vhost.
     Declared { vhost: u16, record: Record },
     /// A key and a value of the broker's, whose meaning the store does not know.
     Setting { key: Arc<str>, value: Arc<str> },
@@ -24,6 +25,7 @@ const QUEUE: u8 = 2;
 const BINDING: u8 = 3;
 const RESTED: u8 = 4;
 const SETTING: u8 = 5;
+const CREATED: u8 = 6;
 
 /// Appends a vhost.
 pub(crate) fn encode_vhost(number: u16, name: &str, out: &mut Vec<u8>) {
@@ -48,6 +50,7 @@ pub(crate) fn encode(vhost: u16, record: &Record, out: &mut Vec<u8>) {
         Record::QueueDeclared { .. } => QUEUE,
         Record::Bound { .. } => BINDING,
         Record::Rested { .. } => RESTED,
+        Record::VhostCreated => CREATED,
         _ => return,
     };
     out.push(tag);
@@ -153,6 +156,7 @@ pub(crate) fn decode(payload: &[u8]) -> Option<Entity> {
             queue: QueueId(cursor.number()?),
             fresh_from: cursor.signed()?,
         },
+        CREATED => Record::VhostCreated,
         _ => return None,
     };
     cursor
@@ -206,6 +210,7 @@ mod tests {
                 queue: QueueId(7),
                 fresh_from: -5,
             },
+            Record::VhostCreated,
         ];
         for record in records {
             let mut payload = Vec::new();

@@ -192,6 +192,12 @@ impl Workers {
         self.next_handle().clone()
     }
 
+    /// The tokio contexts of all serving threads.
+    pub fn serving_handles(&self) -> Vec<Handle> {
+        let workers = self.workers.iter();
+        workers.map(|worker| worker.handle.clone()).collect()
+    }
+
     /// Runs `future`, which serves a connection with large messages, on the next thread for these. If that thread
     /// cannot be started, runs it on another one.
     pub fn spawn_bulk(&self, future: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
