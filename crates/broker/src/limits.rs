@@ -18,6 +18,7 @@ pub fn paging(limits: &model::AmqpLimits) -> Paging {
         memory_bytes: DEEP_BYTES.min(limits.memory_bytes_max / 16),
         messages: SHALLOW_MESSAGES,
         body_bytes: SHALLOW_BYTES,
+        spills: true,
     }
 }
 

@@ -27,6 +27,9 @@ pub struct Paging {
     /// A queue with no more messages than this, and no more bytes of bodies than `body_bytes`, does not become deep.
     pub messages: usize,
     pub body_bytes: u64,
+    /// Whether the store has a place for messages that a restart forgets. Otherwise only durable queues become deep, and
+    /// they store the transient messages that arrive then.
+    pub spills: bool,
 }
 
 impl Paging {
@@ -35,6 +38,7 @@ impl Paging {
         memory_bytes: usize::MAX,
         messages: usize::MAX,
         body_bytes: u64::MAX,
+        spills: false,
     };
 }
 

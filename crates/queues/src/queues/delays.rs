@@ -90,7 +90,7 @@ impl Queues {
             let entry = queue.new_entry(content, Some(due), ledger);
             return self.approach(key, entry);
         }
-        if is_deep && !queue.is_deep() {
+        if is_deep && !queue.is_deep() && queue.may_be_deep(self.paging) {
             queue.messages.deepen();
             self.number_spilled(key);
         }

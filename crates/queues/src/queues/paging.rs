@@ -5,7 +5,7 @@ use super::messages::{age, level_of};
 use super::{Entry, Queue, Queues, Reason};
 use crate::confirms::Confirms;
 use crate::ledger::Ledger;
-use crate::{Kept, Position, QueueId, QueueKey, StoredMessage};
+use crate::{Kept, Paging, Position, QueueId, QueueKey, StoredMessage};
 
 /// A page of a deep queue that its owner is to read from the store: messages at these places, the earliest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ impl Queues {
         if !queue.is_deep() {
             let is_long =
                 queue.messages.len() > paging.messages || queue.body_bytes > paging.body_bytes;
-            if !is_many || !is_long {
+            if !is_many || !is_long || !queue.may_be_deep(paging) {
                 return;
             }
             queue.messages.deepen();
@@ -70,7 +70,8 @@ impl Queues {
 
     /// Gives a deep queue the id of messages that a restart forgets, if it has none.
     pub(super) fn number_spilled(&mut self, key: QueueKey) {
-        if let Some(queue) = self.queues.find_mut(key)
+        if self.paging.spills
+            && let Some(queue) = self.queues.find_mut(key)
             && queue.is_deep()
             && queue.spill_id.is_none()
         {
@@ -239,13 +240,22 @@ impl Queue {
         self.messages.front().is_none() && self.is_deep()
     }
 
-    /// Records a message that the store does not have: a restart forgets it.
+    /// Whether its messages may leave memory.
+    pub(super) fn may_be_deep(&self, paging: Paging) -> bool {
+        paging.spills || self.id.is_some()
+    }
+
+    /// Records a message that the store does not have: a restart forgets it, if the store can.
     #[cold]
     pub(super) fn spill(&self, entry: &mut Entry, ledger: &mut Ledger) {
-        if !entry.is_recorded()
-            && let Some(id) = self.spill_id
-        {
+        if entry.is_recorded() {
+            return;
+        }
+        if let Some(id) = self.spill_id {
             entry.is_spilled = true;
+            ledger.record(entry.record(id));
+        } else if let Some(id) = self.id {
+            entry.is_stored = true;
             ledger.record(entry.record(id));
         }
     }

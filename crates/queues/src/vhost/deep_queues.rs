@@ -107,6 +107,7 @@ impl Deep {
             memory_bytes: 0,
             messages: 10,
             body_bytes: u64::MAX,
+            spills: true,
         };
         let mut vhost = Vhost::new(config, seed);
         let mut sent = Sent::default();

@@ -154,6 +154,7 @@ impl Driver {
                 memory_bytes: 0,
                 messages: (seed % 4) as usize,
                 body_bytes: u64::MAX,
+                spills: seed.is_multiple_of(2),
             };
         }
         Self {

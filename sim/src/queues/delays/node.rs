@@ -50,6 +50,7 @@ impl Node {
                 memory_bytes: 2_000,
                 messages: 2,
                 body_bytes: 0,
+                spills: true,
             };
         }
         let mut vhost = Vhost::new(config, chance.number());
