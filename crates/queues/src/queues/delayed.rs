@@ -17,6 +17,8 @@ pub(crate) struct Delays {
     pub(super) near_bytes: usize,
     /// The buckets that are not open, and when they are to be opened.
     pub(super) openings: BTreeSet<(Time, QueueKey)>,
+    /// Open buckets of whose messages some had no room among the near ones. The first one moves on once there is room.
+    pub(super) crowded: BTreeSet<(Time, QueueKey)>,
     pub(super) messages: usize,
 }
 

@@ -97,6 +97,9 @@ impl Queues {
         if let Some(queue) = self.queues.find_mut(key) {
             queue.append(content, Some(due), ledger);
         }
+        if place.is_finest() && place.is_open(now) {
+            self.delays.crowded.insert((place.opens_at(), key));
+        }
         self.enlist(key);
     }
 
@@ -172,18 +175,29 @@ impl Queues {
         {
             line.messages -= 1;
         }
-        let queue = self.queues.find(key);
-        match queue.is_some_and(|queue| queue.messages.is_empty()) {
-            true => self.end_bucket(key, ledger),
-            // There was no room for the rest.
-            false if !self.is_near_full() => self.postpone(key),
-            false => {}
+        self.end_bucket(key, ledger);
+        self.admit();
+    }
+
+    /// Has the earliest bucket move on whose messages had no room, if there is some now.
+    fn admit(&mut self) {
+        while !self.is_near_full()
+            && let Some((_, key)) = self.delays.crowded.pop_first()
+        {
+            if self.queues.find(key).is_some() {
+                return self.postpone(key);
+            }
         }
     }
 
-    /// Moves messages of an open bucket on, as far as this input's steps allow. Returns whether some are left in memory.
+    /// Moves messages of an open bucket on, as far as this input's steps allow.
     pub(crate) fn move_on(&mut self, now: Time, key: QueueKey, ledger: &mut Ledger) {
         self.sink(key, ledger);
+        self.move_some(now, key, ledger);
+        self.admit();
+    }
+
+    fn move_some(&mut self, now: Time, key: QueueKey, ledger: &mut Ledger) {
         let Some(Bucket { exchange, place }) = self.bucket(key) else {
             return;
         };
@@ -195,6 +209,7 @@ impl Queues {
                 return self.postpone(key);
             }
             if place.is_finest() && self.is_near_full() {
+                self.delays.crowded.insert((place.opens_at(), key));
                 return;
             }
             let Some(queue) = self.queues.find_mut(key) else {
