@@ -2,10 +2,11 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
 use crosstie_transport::tls::TlsStage;
 use crosstie_transport::{
-    Connection, Ended, Listener, Place, Protocol, Socket, Stage, Unread, Workers, pump_in,
+    Connection, Ended, Listener, Place, Protocol, Reading, Socket, Stage, Unread, Workers,
 };
 use parking_lot::{Mutex, RwLock};
 
@@ -34,7 +35,7 @@ impl Arrival {
 }
 
 /// The server's side of what a connection says.
-pub trait Converse: Protocol + Send + 'static {
+pub trait Converse: Protocol + Send + Unpin + 'static {
     /// Cleans up after the connection, however it ended.
     fn handle_ended(&mut self, ended: &Ended);
 
@@ -95,7 +96,7 @@ pub async fn serve_all(
 pub fn serve<C: Converse>(
     arrival: Arrival,
     place: Place,
-    begin: impl FnOnce(Arc<Connection>, Option<Excess>) -> C + Send + 'static,
+    begin: impl FnOnce(Arc<Connection>, Option<Excess>) -> C + Send + Unpin + 'static,
 ) {
     let Arrival {
         admitted,
@@ -103,81 +104,91 @@ pub fn serve<C: Converse>(
         workers,
     } = arrival;
     let there = Arc::clone(&workers);
-    there.spawn_connection(async move {
+    there.spawn_connection(move || {
         counters().count(Counter::ConnectionsOpened);
-        let Some(connection) = connection(&admitted.listening, socket) else {
-            return;
-        };
+        let connection = connection(&admitted.listening, socket)?;
         let conversation = begin(Arc::clone(&connection), admitted.excess);
         // A stop meanwhile did not find this connection in the watch.
-        if admitted.listening.is_stopping() {
-            return;
-        }
-        converse(admitted, connection, conversation, workers, place, None).await;
+        let is_stopping = admitted.listening.is_stopping();
+        let serving = Served {
+            reading: Reading::new(place, Unread::default()),
+            conversation,
+            admitted,
+            connection,
+            workers,
+        };
+        (!is_stopping).then(|| Serving(Some(serving)))
     });
 }
 
-/// Runs a conversation on this thread, until it ends or moves to another thread, of the same kind or the other.
-#[allow(
-    clippy::manual_async_fn,
-    reason = "an async fn would hold its arguments twice, for as long as the connection is open"
-)]
-fn converse<C: Converse>(
+/// Serves a connection on this thread, until it ends or moves to another thread, of the same kind or the other.
+struct Serving<C>(Option<Served<C>>);
+
+/// What each open connection holds. `Serving` is written by hand: an `async` block would hold its arguments twice.
+struct Served<C> {
+    reading: Reading,
+    conversation: C,
     admitted: Admitted,
     connection: Arc<Connection>,
-    mut conversation: C,
     workers: Arc<Workers>,
-    place: Place,
-    unread: Option<Box<Unread>>,
-) -> impl Future<Output = ()> + Send {
-    async move {
-        let unread = unread.map_or_else(Unread::default, |unread| *unread);
-        let ended = pump_in(place, unread, &connection, &mut conversation).await;
-        let there = Arc::clone(&workers);
-        let (to, place, unread) = match ended {
-            Ended::Moved { to } => (Some(to), place, None),
-            Ended::Misplaced(unread) if place == Place::Quick => (None, Place::Bulk, Some(unread)),
-            Ended::Misplaced(unread) => (None, Place::Quick, Some(unread)),
-            ended => {
-                let successor = match ended {
-                    Ended::HandedOver { .. } => conversation.take_successor(),
-                    _ => None,
-                };
-                conversation.handle_ended(&ended);
-                crosstie_transport::uncork();
-                return end(admitted, connection, ended, successor, &workers);
-            }
+}
+
+impl<C: Converse> Future for Serving<C> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let serving = &mut self.get_mut().0;
+        let Some(Served {
+            reading,
+            conversation,
+            connection,
+            ..
+        }) = serving
+        else {
+            return Poll::Ready(());
         };
-        let moved = converse_boxed(admitted, connection, conversation, workers, place, unread);
-        match to {
-            Some(to) => there.spawn_moved(to, moved),
-            None if place == Place::Quick => there.spawn_connection(moved),
-            None => {
-                counters().count(Counter::ConnectionsToBulk);
-                if let Err(e) = there.spawn_bulk(moved) {
-                    tracing::error!("cannot start a thread for large messages: {e}");
-                }
-            }
+        let ended = ready!(reading.poll(connection, conversation, cx));
+        if let Some(served) = serving.take() {
+            served.end(ended);
         }
+        Poll::Ready(())
     }
 }
 
-fn converse_boxed<C: Converse>(
-    admitted: Admitted,
-    connection: Arc<Connection>,
-    conversation: C,
-    workers: Arc<Workers>,
-    place: Place,
-    unread: Option<Box<Unread>>,
-) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-    Box::pin(converse(
-        admitted,
-        connection,
-        conversation,
-        workers,
-        place,
-        unread,
-    ))
+impl<C: Converse> Served<C> {
+    /// Ends the connection, or continues it elsewhere.
+    fn end(mut self, ended: Ended) {
+        let place = self.reading.place();
+        let there = Arc::clone(&self.workers);
+        match ended {
+            Ended::Moved { to } => there.spawn_moved(to, self.resumed(place, Unread::default())),
+            Ended::Misplaced(unread) if place == Place::Quick => {
+                counters().count(Counter::ConnectionsToBulk);
+                if let Err(e) = there.spawn_bulk(self.resumed(Place::Bulk, *unread)) {
+                    tracing::error!("cannot start a thread for large messages: {e}");
+                }
+            }
+            Ended::Misplaced(unread) => {
+                let serving = self.resumed(Place::Quick, *unread);
+                there.spawn_connection(|| Some(serving));
+            }
+            ended => {
+                let successor = match ended {
+                    Ended::HandedOver { .. } => self.conversation.take_successor(),
+                    _ => None,
+                };
+                self.conversation.handle_ended(&ended);
+                crosstie_transport::uncork();
+                end(self.admitted, self.connection, ended, successor, &there);
+            }
+        }
+    }
+
+    /// The same connection, in another place.
+    fn resumed(mut self, place: Place, unread: Unread) -> Serving<C> {
+        self.reading = Reading::new(place, unread);
+        Serving(Some(self))
+    }
 }
 
 /// Ends a connection, or leaves it to its successor.
@@ -217,4 +228,16 @@ fn connection(listening: &Listening, socket: Socket) -> Option<Arc<Connection>> 
         stage,
         Arc::clone(&listening.limits),
     )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_with_a_small_conversation_fits_into_a_task_of_256_bytes() {
+        // Tokio and the function that starts it add 104 bytes, and the allocator rounds up to a multiple of 128. WAMP's
+        // conversation takes 48 bytes.
+        assert!(size_of::<Serving<[usize; 6]>>() <= 152);
+    }
 }

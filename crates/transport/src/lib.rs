@@ -64,7 +64,7 @@ pub use mailbox::{Portion, Taken, Taker};
 pub use meter::{Meter, sent_bytes_unmetered};
 pub use out::{ConnectionLimits, Refused};
 pub use overflow::{Bounds, Overflow, Queued};
-pub use pump::{Ended, Outcome, Place, Protocol, Pump, Unread, pump, pump_in};
+pub use pump::{Ended, Outcome, Place, Protocol, Pump, Reading, Unread, pump, pump_in};
 pub use socket::{PeerAddress, Socket};
 pub use soon::uncork_soon;
 pub use stage::{Filter, Filtered, Stage, StageError};

@@ -100,50 +100,50 @@ pub fn pump<'p, P: Protocol>(connection: &'p Arc<Connection>, protocol: &'p mut 
 /// The same with two kinds of threads, from where the pump in the other place has ended.
 pub fn pump_in<'p, P: Protocol>(
     place: Place,
-    mut unread: Unread,
+    unread: Unread,
     connection: &'p Arc<Connection>,
     protocol: &'p mut P,
 ) -> Pump<'p, P> {
-    unread.heard = balance::request_number();
-    protocol.handle_place(place);
     Pump {
         connection,
         protocol,
-        readable: None,
-        unread,
-        is_untold: true,
-        place,
-        large_at_s: clock::now_s(),
+        reading: Reading::new(place, unread),
     }
 }
 
-/// The state of a reader. A hand-written future: an `async fn` would hold its arguments twice. Tokio's future for
-/// readiness is a node of an intrusive list, which every idle connection would hold, and takes a lock for each input.
+/// A [`Reading`] of a connection and a protocol that others own.
 #[must_use = "it does nothing unless it is awaited"]
 pub struct Pump<'p, P> {
     connection: &'p Arc<Connection>,
     protocol: &'p mut P,
-    /// From the first poll on.
-    readable: Option<AsyncFd<readiness::Reader>>,
-    unread: Unread,
-    /// Bytes may be there that readiness does not report.
-    is_untold: bool,
-    place: Place,
-    /// The time of the last large item, in the place for these.
-    large_at_s: u32,
+    reading: Reading,
 }
 
 impl<P: Protocol> Future for Pump<'_, P> {
     type Output = Ended;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Ended> {
-        let ended = ready!(self.poll_steps(cx));
-        let ended = self.unread.ended(ended);
-        let connection = self.connection;
-        self.unread.end(connection);
-        self.readable = None;
-        Poll::Ready(ended)
+        let Self {
+            connection,
+            protocol,
+            reading,
+        } = &mut *self;
+        reading.poll(connection, *protocol, cx)
     }
+}
+
+/// The state of a reader, in each connection's future. Polled by hand: an `async fn` would hold its arguments twice.
+/// Tokio's future for readiness is a node of an intrusive list, which every idle connection would hold, and takes a
+/// lock for each input.
+pub struct Reading {
+    /// From the first poll on.
+    readable: Option<AsyncFd<readiness::Reader>>,
+    unread: Unread,
+    /// The time of the last large item, in the place for these.
+    large_at_s: u32,
+    /// Bytes may be there that readiness does not report.
+    is_untold: bool,
+    place: Place,
 }
 
 /// The continuation after a step of the pump.
@@ -154,17 +154,55 @@ enum Turn {
     Over,
 }
 
-impl<P: Protocol> Pump<'_, P> {
-    fn poll_steps(&mut self, cx: &mut Context<'_>) -> Poll<Ended> {
+impl Reading {
+    /// Reads from where the reading in the other place has ended.
+    pub fn new(place: Place, unread: Unread) -> Self {
+        Self {
+            readable: None,
+            unread,
+            large_at_s: 0,
+            is_untold: true,
+            place,
+        }
+    }
+
+    pub fn place(&self) -> Place {
+        self.place
+    }
+
+    /// Reads what has arrived, and feeds the protocol, until one of them ends. Needs a tokio context, always of the same
+    /// thread, and always the same connection.
+    pub fn poll<P: Protocol>(
+        &mut self,
+        connection: &Arc<Connection>,
+        protocol: &mut P,
+        cx: &mut Context<'_>,
+    ) -> Poll<Ended> {
+        let ended = ready!(self.poll_steps(connection, protocol, cx));
+        let ended = self.unread.ended(ended);
+        self.unread.end(connection);
+        self.readable = None;
+        Poll::Ready(ended)
+    }
+
+    fn poll_steps<P: Protocol>(
+        &mut self,
+        connection: &Arc<Connection>,
+        protocol: &mut P,
+        cx: &mut Context<'_>,
+    ) -> Poll<Ended> {
         if self.readable.is_none() {
-            match readiness::register_reader(self.connection) {
+            self.unread.heard = balance::request_number();
+            self.large_at_s = clock::now_s();
+            protocol.handle_place(self.place);
+            match readiness::register_reader(connection) {
                 Ok(readable) => self.readable = Some(readable),
                 Err(e) => return Poll::Ready(Ended::Failed(e)),
             }
         }
         loop {
-            self.unread.note_kept(self.connection);
-            match ready!(self.poll_step(cx)) {
+            self.unread.note_kept(connection);
+            match ready!(self.poll_step(connection, protocol, cx)) {
                 Ok(Turn::GoOn) => {}
                 Ok(Turn::Over) => {
                     cx.waker().wake_by_ref();
@@ -175,24 +213,29 @@ impl<P: Protocol> Pump<'_, P> {
         }
     }
 
-    fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Result<Turn, Ended>> {
+    fn poll_step<P: Protocol>(
+        &mut self,
+        connection: &Arc<Connection>,
+        protocol: &mut P,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Turn, Ended>> {
         if self.unread.is_held {
-            ready!(self.connection.poll_sent(cx));
-            self.unread.resume(self.connection, self.protocol)?;
+            ready!(connection.poll_sent(cx));
+            self.unread.resume(connection, protocol)?;
             return Poll::Ready(Ok(turn(self.unread.is_held)));
         }
-        if self.connection.poll_reading(cx).is_pending() {
+        if connection.poll_reading(cx).is_pending() {
             ready!(self.poll_end(cx))?;
         }
         if self.place != Place::Any && self.is_misplaced() {
             return Poll::Ready(Err(Ended::Misplaced(Box::default())));
         }
         if self.unread.is_yielded {
-            self.unread.take_turn(self.connection, self.protocol)?;
+            self.unread.take_turn(connection, protocol)?;
             // It may be paused now, or held.
             return Poll::Ready(Ok(turn(self.unread.is_yielded)));
         }
-        self.poll_read(cx)
+        self.poll_read(connection, protocol, cx)
     }
 
     /// Waits for the end of a peer that may not be read: a peer that has closed its side sends nothing more to hold
@@ -212,7 +255,12 @@ impl<P: Protocol> Pump<'_, P> {
         }
     }
 
-    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Result<Turn, Ended>> {
+    fn poll_read<P: Protocol>(
+        &mut self,
+        connection: &Arc<Connection>,
+        protocol: &mut P,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Turn, Ended>> {
         // The first read does not wait for readiness: a peer that connects has mostly sent by the time it is accepted,
         // which saves one turn of the reactor.
         let guard = match (&self.readable, mem::take(&mut self.is_untold)) {
@@ -222,27 +270,25 @@ impl<P: Protocol> Pump<'_, P> {
                 Err(e) => return Poll::Ready(Err(Ended::Failed(e))),
             },
         };
-        Poll::Ready(Ok(
-            match self.unread.read(self.connection, self.protocol)? {
-                // The registration is edge-triggered: a read that did not fill its buffer has emptied the socket, and
-                // later bytes are a new edge.
-                Read::Emptied => {
-                    guard.into_iter().for_each(|mut guard| guard.clear_ready());
-                    if !self.unread.is_yielded
-                        && balance::request_number() != self.unread.heard
-                        && let Some(to) = self.unread.answer(self.connection, self.protocol)
-                    {
-                        return Poll::Ready(Err(Ended::Moved { to }));
-                    }
-                    turn(self.unread.is_yielded)
+        Poll::Ready(Ok(match self.unread.read(connection, protocol)? {
+            // The registration is edge-triggered: a read that did not fill its buffer has emptied the socket, and
+            // later bytes are a new edge.
+            Read::Emptied => {
+                guard.into_iter().for_each(|mut guard| guard.clear_ready());
+                if !self.unread.is_yielded
+                    && balance::request_number() != self.unread.heard
+                    && let Some(to) = self.unread.answer(connection, protocol)
+                {
+                    return Poll::Ready(Err(Ended::Moved { to }));
                 }
-                // One read a turn: a peer that sends without pause shares the thread with others.
-                Read::MoreLikely => {
-                    self.is_untold = guard.is_none();
-                    Turn::Over
-                }
-            },
-        ))
+                turn(self.unread.is_yielded)
+            }
+            // One read a turn: a peer that sends without pause shares the thread with others.
+            Read::MoreLikely => {
+                self.is_untold = guard.is_none();
+                Turn::Over
+            }
+        }))
     }
 
     /// Whether the next item belongs to the other place.

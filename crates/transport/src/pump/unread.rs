@@ -45,8 +45,8 @@ impl Read {
 #[derive(Debug, Default)]
 pub struct Unread {
     kept: Vec<u8>,
-    /// The protocol needs at least this many bytes.
-    wanted: usize,
+    /// The protocol needs at least this many bytes, or more than this can say.
+    wanted: u32,
     /// The protocol gets no input before everything is sent.
     pub(super) is_held: bool,
     /// The protocol has had its turn and is not done.
@@ -79,7 +79,17 @@ impl Unread {
     /// Whether an item is arriving that is too long to be handled without a copy.
     #[inline]
     pub(super) fn is_large(&self) -> bool {
-        self.wanted.max(self.kept.len() + READ_BYTES_MIN) > READ_BYTES
+        self.wanted().max(self.kept.len() + READ_BYTES_MIN) > READ_BYTES
+    }
+
+    #[inline]
+    fn wanted(&self) -> usize {
+        self.wanted as usize
+    }
+
+    #[inline]
+    fn want(&mut self, bytes: usize) {
+        self.wanted = u32::try_from(bytes).unwrap_or(u32::MAX);
     }
 
     /// Answers the request to the thread's connections: the thread to move to, if any.
@@ -171,7 +181,7 @@ impl Unread {
             let room = buffer.len() - kept;
             let received = receive(connection, |socket| socket.recv(&mut buffer[kept..]))?;
             let input = &mut buffer[..kept + received];
-            if received == 0 || input.len() < self.wanted {
+            if received == 0 || input.len() < self.wanted() {
                 // Kept bytes are not copied for nothing, however slowly an item arrives.
                 self.kept.extend_from_slice(&input[kept..]);
             } else {
@@ -191,7 +201,7 @@ impl Unread {
         protocol: &mut P,
     ) -> Result<Read, Ended> {
         let before = self.kept.len();
-        let missing = self.wanted.saturating_sub(before);
+        let missing = self.wanted().saturating_sub(before);
         let least = match missing {
             0 => READ_BYTES_MIN,
             _ => READ_BYTES_MIN.min(missing),
@@ -258,7 +268,7 @@ impl Unread {
         connection: &Arc<Connection>,
         protocol: &mut P,
     ) -> Result<bool, Ended> {
-        if self.kept.len() == before || self.kept.len() < self.wanted {
+        if self.kept.len() == before || self.kept.len() < self.wanted() {
             if self.kept.is_empty() {
                 spare::put(mem::take(&mut self.kept));
             }
@@ -316,11 +326,11 @@ impl Unread {
         cork::uncork();
         match outcome {
             Outcome::Continue { consumed, wanted } => {
-                self.wanted = wanted;
+                self.want(wanted);
                 Ok(consumed)
             }
             Outcome::Hold { consumed, wanted } => {
-                self.wanted = wanted;
+                self.want(wanted);
                 self.is_held = true;
                 Ok(consumed)
             }

@@ -20,6 +20,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, JoinSet};
 
+use self::begun::Begun;
 use self::turns::Probe;
 use crate::balance::{Thread, Threads};
 use crate::{Cores, Waiting, clock, waiting};
@@ -147,17 +148,21 @@ impl Workers {
         self.next_handle().spawn(future);
     }
 
-    /// Serves a new connection: on the first thread that is not busy.
-    pub fn spawn_connection(&self, serve: impl Future<Output = ()> + Send + 'static) {
+    /// Serves a new connection on the first thread that is not busy: `begin` is called there, and makes the future
+    /// that serves it, if any.
+    pub fn spawn_connection<F>(&self, begin: impl FnOnce() -> Option<F> + Send + Unpin + 'static)
+    where
+        F: Future<Output = ()> + Send + Unpin + 'static,
+    {
         let Some(threads) = &self.balanced else {
-            return self.spawn(serve);
+            return self.spawn(Begun::new(begin));
         };
         let index = threads.deal();
         let unstarted = Unstarted(threads.thread(index));
-        self.workers[index].handle.spawn(async move {
+        self.workers[index].handle.spawn(Begun::new(move || {
             drop(unstarted);
-            serve.await;
-        });
+            begin()
+        }));
     }
 
     /// Continues a connection on the thread that it was asked to move to ([`Ended::Moved`](crate::Ended::Moved)).
@@ -390,6 +395,7 @@ thread_local! {
     static TIMERS: RefCell<Option<Handle>> = const { RefCell::new(None) };
 }
 
+mod begun;
 #[cfg(test)]
 mod tests;
 mod turns;

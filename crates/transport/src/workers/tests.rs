@@ -72,7 +72,8 @@ fn a_thread_that_is_asked_to_gives_away_every_other_connection() {
             theirs.set_nonblocking(true).expect("set");
             let socket = Socket::new(theirs.into(), PeerAddress::Unix(None));
             let connection = Arc::new(Connection::new(socket, None, Arc::clone(&limits)));
-            workers.spawn_connection(serve(connection, Arc::clone(&workers)));
+            let serving = serve(connection, Arc::clone(&workers));
+            workers.spawn_connection(|| Some(serving));
             // It has started before the next one is assigned.
             assert_eq!(ask(&mut ours), "worker0");
             ours
