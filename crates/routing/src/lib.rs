@@ -86,6 +86,7 @@ mod resumption;
 mod revocation;
 mod room;
 mod session;
+mod session_set;
 mod testaments;
 mod time;
 mod trustlevels;

@@ -5,47 +5,75 @@ use std::hash::Hash;
 use crosstie_collections::GrowingMap;
 use rustc_hash::FxBuildHasher;
 
-/// One word while it is empty, whereas a hash set takes four. Its longest insertion is bounded ([`GrowingMap`]).
+/// One word while it is empty, whereas a hash set takes four, and no table for the only key. Its longest insertion is
+/// bounded ([`GrowingMap`]).
 #[derive(Debug)]
-pub(crate) struct RareSet<K>(Option<Box<GrowingMap<K, (), FxBuildHasher>>>);
+pub(crate) struct RareSet<K>(Option<Box<Keys<K>>>);
 
-impl<K: Eq + Hash> RareSet<K> {
+#[derive(Debug)]
+enum Keys<K> {
+    One(K),
+    /// Two or more, or one that is left of them.
+    Some(GrowingMap<K, (), FxBuildHasher>),
+}
+
+impl<K: Copy + Eq + Hash> RareSet<K> {
     pub(crate) fn new() -> Self {
         Self(None)
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.0.as_ref().map_or(0, |set| set.len())
+        match self.0.as_deref() {
+            None => 0,
+            Some(Keys::One(_)) => 1,
+            Some(Keys::Some(set)) => set.len(),
+        }
     }
 
     pub(crate) fn contains(&self, key: &K) -> bool {
-        self.0.as_ref().is_some_and(|set| set.get(key).is_some())
+        match self.0.as_deref() {
+            None => false,
+            Some(Keys::One(one)) => one == key,
+            Some(Keys::Some(set)) => set.get(key).is_some(),
+        }
     }
 
     pub(crate) fn insert(&mut self, key: K) {
-        let set = self.0.get_or_insert_with(|| Box::new(GrowingMap::new()));
-        set.insert(key, ());
+        match self.0.as_deref_mut() {
+            None => self.0 = Some(Box::new(Keys::One(key))),
+            Some(Keys::One(one)) if *one == key => {}
+            Some(Keys::One(one)) => {
+                let mut set = GrowingMap::new();
+                set.insert(*one, ());
+                set.insert(key, ());
+                self.0 = Some(Box::new(Keys::Some(set)));
+            }
+            Some(Keys::Some(set)) => {
+                set.insert(key, ());
+            }
+        }
     }
 
     /// Removes a key; returns whether it was present.
     pub(crate) fn remove(&mut self, key: &K) -> bool {
-        let Some(set) = &mut self.0 else {
-            return false;
+        let (was_there, is_empty) = match self.0.as_deref_mut() {
+            None => return false,
+            Some(Keys::One(one)) => (one == key, one == key),
+            Some(Keys::Some(set)) => (set.remove(key).is_some(), set.is_empty()),
         };
-        let was_there = set.remove(key).is_some();
-        if set.is_empty() {
+        if is_empty {
             self.0 = None;
         }
         was_there
     }
 
     /// At most that many of its keys.
-    pub(crate) fn some(&self, count_max: usize) -> Vec<K>
-    where
-        K: Copy,
-    {
-        let some = self.0.iter().flat_map(|set| set.keys());
-        some.take(count_max).copied().collect()
+    pub(crate) fn some(&self, count_max: usize) -> Vec<K> {
+        match self.0.as_deref() {
+            None => Vec::new(),
+            Some(Keys::One(one)) => Vec::from_iter((count_max > 0).then_some(*one)),
+            Some(Keys::Some(set)) => set.keys().take(count_max).copied().collect(),
+        }
     }
 }
 
@@ -66,11 +94,24 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_one_holds_nothing() {
+    fn the_only_key_is_found_and_removed_alone() {
         let mut set = RareSet::new();
         set.insert(1_u32);
-        set.remove(&1);
+        set.insert(1);
+        assert_eq!((set.len(), set.some(5), set.some(0)), (1, vec![1], vec![]));
+        assert!(set.contains(&1) && !set.contains(&2) && !set.remove(&2));
+        assert!(set.remove(&1) && !set.remove(&1) && set.len() == 0);
+    }
+
+    #[test]
+    fn an_empty_one_holds_nothing_and_a_single_key_no_table() {
+        let mut set = RareSet::new();
+        set.insert(1_u32);
+        assert!(matches!(set.0.as_deref(), Some(Keys::One(1))));
+        set.insert(2);
+        assert!(set.remove(&1) && set.remove(&2));
         assert!(set.0.is_none());
         assert_eq!(size_of::<RareSet<u32>>(), size_of::<usize>());
+        assert_eq!(size_of::<Keys<u32>>(), 40);
     }
 }

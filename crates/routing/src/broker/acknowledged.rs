@@ -7,11 +7,12 @@ use crosstie_wamp::{EventDetails, Message, PublicationId, SubscribeOptions, Subs
 use super::history::LogIndex;
 use super::receivers::Filter;
 use super::retained::Publication;
-use super::{Broker, Reach, Subscribers, Subscription, SubscriptionKey};
+use super::{Broker, Reach, Subscription, SubscriptionKey};
 use crate::context::Context;
 use crate::deliveries::{Acknowledged, Delivered, Deliveries};
 use crate::fault::{Fault, error};
 use crate::identity::SessionIndex;
+use crate::session_set::SessionSet;
 use crate::{CloseReason, Refused, Violation};
 
 /// Acknowledgements that are searched per step.
@@ -23,7 +24,7 @@ pub(super) struct Acknowledging {
     /// The subscription's reach without them.
     reach: Reach,
     /// The sessions that acknowledge; never empty.
-    sessions: Subscribers,
+    sessions: SessionSet,
 }
 
 impl Subscription {
@@ -42,7 +43,7 @@ impl Subscription {
         let of = self.acknowledging.get_or_insert_with(|| {
             Box::new(Acknowledging {
                 reach: before,
-                sessions: Subscribers::default(),
+                sessions: SessionSet::default(),
             })
         });
         of.sessions.insert(session);
@@ -67,7 +68,8 @@ impl Subscription {
         assert_eq!(is_said, self.acknowledging.is_some());
         if let Some(of) = &self.acknowledging {
             assert!(!of.sessions.is_empty() && of.reach != Reach::Acknowledging);
-            assert!(of.sessions.is_subset(&self.subscribers));
+            let is_subscribed = |session| self.subscribers.contains(session);
+            assert!(of.sessions.iter().all(is_subscribed));
         }
     }
 }

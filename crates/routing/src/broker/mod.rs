@@ -17,7 +17,6 @@ mod subscribers;
 pub(crate) use self::history::{History, LogIndex};
 
 use std::cell::{Cell, RefCell};
-use std::hash::BuildHasherDefault;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
@@ -26,8 +25,7 @@ use crosstie_wamp::{
     EventDetails, MatchPolicy, Message, MessageType, Payload, PublishOptions, Receivers, RequestId,
     SubscribeOptions, SubscriptionId,
 };
-use indexmap::IndexSet;
-use rustc_hash::{FxBuildHasher, FxHasher};
+use rustc_hash::FxBuildHasher;
 use slab::Slab;
 
 use self::acknowledged::Acknowledging;
@@ -45,6 +43,7 @@ use crate::pattern::PatternMap;
 use crate::random::Random;
 use crate::room::Room;
 use crate::session::Sessions;
+use crate::session_set::SessionSet;
 
 /// A subscription's place in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -58,7 +57,7 @@ struct Subscription {
     match_policy: MatchPolicy,
     reach: Reach,
     /// Empty only if publications are recorded or all requests wait for other nodes.
-    subscribers: Subscribers,
+    subscribers: SessionSet,
     /// The subscribers that are shards; `None` counts as empty.
     shards: Option<Box<Shards>>,
     /// Requests that wait until other nodes know of the subscription.
@@ -96,8 +95,6 @@ const SUBSCRIBER_BYTES: isize = 96;
 
 /// Cost to remove a subscription: 2 µs if a realm has a million of them, out of the cache.
 const STEPS_PER_SUBSCRIPTION: u32 = 20;
-
-type Subscribers = IndexSet<SessionIndex, BuildHasherDefault<FxHasher>>;
 
 #[derive(Debug)]
 pub(crate) struct Broker {

@@ -2,10 +2,10 @@
 
 use crosstie_wamp::{Receivers, SessionId};
 
-use super::Subscribers;
 use crate::EmptyEligible;
 use crate::identity::SessionIndex;
 use crate::session::{Session, Sessions};
+use crate::session_set::SessionSet;
 
 /// The six lists of one publication, sorted: they may be as long as a message, and are searched once per subscriber.
 pub(super) struct Filter<'p> {
@@ -52,7 +52,7 @@ impl<'p> Filter<'p> {
     /// only that one.
     pub(super) fn candidates<'a>(
         &'a self,
-        subscribers: &'a Subscribers,
+        subscribers: &'a SessionSet,
     ) -> impl Iterator<Item = SessionIndex> + 'a {
         let few = self
             .eligible
@@ -62,7 +62,7 @@ impl<'p> Filter<'p> {
         let few = few
             .into_iter()
             .flatten()
-            .filter(|index| subscribers.contains(*index));
+            .filter(|index| subscribers.contains(index));
         few.chain(all.into_iter().flatten()).copied()
     }
 

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use crosstie_wamp::{MatchPolicy, RequestId, SubscribeOptions, SubscriptionId};
-use indexmap::IndexSet;
 
 use super::acknowledged::forget;
 use super::pending::Waiting;
@@ -13,6 +12,7 @@ use crate::context::{Context, none_left};
 use crate::events::{MetaEvents, SUBSCRIPTION};
 use crate::fault::{Fault, error};
 use crate::identity::SessionIndex;
+use crate::session_set::SessionSet;
 use crate::{RoleLimit, Time};
 
 impl Broker {
@@ -130,7 +130,7 @@ impl Broker {
                 MatchPolicy::Exact => Reach::Exact,
                 _ => Reach::Pattern,
             },
-            subscribers: IndexSet::default(),
+            subscribers: SessionSet::default(),
             shards: None,
             waiting: None,
             acknowledging: None,
