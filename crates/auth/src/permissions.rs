@@ -1,6 +1,8 @@
 //! A user's permissions in a vhost: three patterns over names of queues and exchanges.
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use fancy_regex::{Regex, RegexBuilder};
 
@@ -13,11 +15,13 @@ pub enum Access {
 }
 
 /// Three patterns, one per kind of access.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Permissions {
     configure: Pattern,
     write: Pattern,
     read: Pattern,
+    /// Permissions for routing keys of topic exchanges, by exchange: to write and to read.
+    topics: Option<Arc<BTreeMap<Arc<str>, Self>>>,
 }
 
 /// A pattern that does not compile.
@@ -44,6 +48,7 @@ impl Permissions {
             configure: Pattern::parse(Access::Configure, configure)?,
             write: Pattern::parse(Access::Write, write)?,
             read: Pattern::parse(Access::Read, read)?,
+            topics: None,
         })
     }
 
@@ -53,6 +58,7 @@ impl Permissions {
             configure: Pattern::Everything,
             write: Pattern::Everything,
             read: Pattern::Everything,
+            topics: None,
         }
     }
 
@@ -62,7 +68,26 @@ impl Permissions {
             configure: Pattern::Nothing,
             write: Pattern::Nothing,
             read: Pattern::Nothing,
+            topics: None,
         }
+    }
+
+    /// The same, with permissions for the routing keys of these topic exchanges. Those of other exchanges need none.
+    pub fn with_topics(mut self, topics: BTreeMap<Arc<str>, Self>) -> Self {
+        self.topics = (!topics.is_empty()).then(|| Arc::new(topics));
+        self
+    }
+
+    /// Whether some routing keys need a permission.
+    pub fn has_topics(&self) -> bool {
+        self.topics.is_some()
+    }
+
+    /// Whether a topic exchange may be accessed so with a routing key.
+    pub fn may_topic(&self, access: Access, exchange: &str, routing_key: &str) -> bool {
+        let topics = self.topics.as_ref();
+        let of_exchange = topics.and_then(|topics| topics.get(exchange));
+        of_exchange.is_none_or(|of_exchange| of_exchange.may(access, routing_key))
     }
 
     /// The patterns as given, or equivalent ones: for configuring, writing and reading.
@@ -117,6 +142,14 @@ impl Pattern {
         }
     }
 }
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.text() == other.text()
+    }
+}
+
+impl Eq for Pattern {}
 
 /// Bound on backtracking. Names have at most 255 bytes, and no sensible pattern comes near it. Beyond it a name is
 /// refused.

@@ -67,7 +67,12 @@ impl Users {
     }
 
     /// Sets a user's permissions in a vhost. Returns whether the user exists.
-    pub fn grant(&mut self, user: &str, vhost: &str, permissions: Permissions) -> bool {
+    pub fn grant(
+        &mut self,
+        user: &str,
+        vhost: &str,
+        permissions: impl Into<Arc<Permissions>>,
+    ) -> bool {
         let known = self.by_name.get_mut(user);
         known.is_some_and(|known| {
             known.permissions.insert(vhost.into(), permissions.into());

@@ -11,6 +11,7 @@ use crosstie_config as model;
 use crosstie_front::bounds::Bounds;
 use crosstie_front::seed::seed;
 use crosstie_front::watch::Watch;
+use crosstie_metadata::{Metadata, VhostLimit};
 use crosstie_queues::{Position, Record, Time, Vhost};
 use crosstie_store::{Batch, CommitterConfig, NotCommitted, Restored, Store};
 use crosstie_transport::{Connection, Workers};
@@ -25,6 +26,7 @@ use super::import;
 use super::incomplete::Incomplete;
 use super::limits::{paging, vhost_config};
 use super::logins::Logins;
+use super::metadata::{LiveMetadata, layers, users};
 use super::outbox::VhostOutbox;
 use super::peer::Peer;
 use super::replicated::Whose;
@@ -35,17 +37,19 @@ use super::status::{Alarm, ConnectionStatus};
 use super::stored;
 use super::stream_files;
 use super::totals::Totals;
-use super::users::{LiveUsers, users};
+use super::users::LiveUsers;
 use super::vhost::{Keeper, SharedVhost};
 use super::vhost_changes::{Changes, Making};
 
 /// The state that all AMQP connections of a router share.
 pub struct Broker {
+    pub(crate) metadata: LiveMetadata,
+    /// The users of the metadata.
     pub(crate) users: LiveUsers,
     pub(crate) logins: Arc<Logins>,
     pub shared: Arc<Shared>,
     pub message_bytes_max: usize,
-    pub(super) server_properties: ServerProperties,
+    pub(super) server_properties: RwLock<ServerProperties>,
     /// Vhosts of this worker alone.
     pub(super) vhosts: RwLock<Vec<Arc<SharedVhost>>>,
     pub(super) vhost_changes: Mutex<Changes>,
@@ -83,25 +87,20 @@ impl Broker {
         directory: &Path,
         workers: &Workers,
     ) -> Result<(Arc<Self>, Vec<model::Skipped>), String> {
-        let mut amqp = amqp.clone();
-        let mut definitions = model::Definitions::default();
-        let mut skipped = Vec::new();
-        if let Some(path) = &amqp.definitions {
-            let path = directory.join(path);
-            let loaded = model::Definitions::load(&path);
-            definitions = loaded.map_err(|e| e.to_string())?;
-            skipped = definitions.skipped.clone();
-            skipped.extend(amqp.import(&definitions));
-        }
+        let own = amqp;
+        let (amqp, definitions, mut skipped) = import::with_definitions(own, directory)?;
         replication::check_released(&amqp, directory)?;
-        let (store, restored) = stored::open(&amqp, home.accepts_loss, directory)?;
+        let (mut store, restored) = stored::open(&amqp, home.accepts_loss, directory)?;
+        let layers = layers(own, &amqp, &home.node, created(&restored))?;
+        let metadata = stored::metadata(&mut store, layers, home.accepts_loss)?;
         let held = replication::held(&restored);
         let stored = restored.iter().map(|found| Arc::clone(&found.vhost));
         let stored: BTreeSet<_> = stored.collect();
         // A clock that has gone back must not make messages live longer.
         let clock = Clock::begin_at(store.now_ms());
         let now = clock.time(Instant::now());
-        let mut vhosts = restore_vhosts(&amqp, now, restored, store.obstacle().is_none());
+        let mut vhosts =
+            restore_vhosts(&amqp, &metadata, now, restored, store.obstacle().is_none());
         skipped.extend(import::define(&definitions, now, &mut vhosts));
         let replicated = replication::take(&amqp, &mut vhosts, &held);
         let store_path = directory.join(&amqp.store);
@@ -121,10 +120,11 @@ impl Broker {
         let making = Making::new(limits, clock, workers, is_stored.then_some(store_path));
         let (vhosts, vhost_changes) = share(&amqp, vhosts, stored, &shared, &making);
         let broker = Arc::new(Self {
-            users: LiveUsers::new(users(&amqp)?),
+            users: LiveUsers::new(users(&metadata)),
+            metadata: LiveMetadata::new(metadata),
             logins: Arc::new(Logins::new(limits.login_delay_max, workers.keeper_handle())),
             message_bytes_max: limits.message_bytes_max,
-            server_properties: ServerProperties::of(&amqp.identity),
+            server_properties: RwLock::new(ServerProperties::of(&amqp.identity)),
             vhosts: RwLock::new(vhosts),
             vhost_changes: Mutex::new(vhost_changes),
             making,
@@ -143,6 +143,7 @@ impl Broker {
         };
         broker.start_committer(store, config, workers.keeper_handle())?;
         broker.start_streams(streams, troubles, &workers.keeper_handle())?;
+        broker.put_cluster_name();
         broker.start_keeping(workers);
         Ok((broker, skipped))
     }
@@ -444,18 +445,24 @@ fn share(
     (vhosts.collect(), changes)
 }
 
+/// The vhosts that operators have created.
+fn created(restored: &[Restored]) -> impl Iterator<Item = &Arc<str>> {
+    let created = restored.iter();
+    let created = created.filter(|found| found.record == Record::VhostCreated);
+    created.map(|found| &found.vhost)
+}
+
 /// Creates the configured vhosts, and those that operators have created, with their contents from the store.
 fn restore_vhosts(
     amqp: &model::Amqp,
+    metadata: &Metadata,
     now: Time,
     restored: Vec<Restored>,
     is_stored: bool,
 ) -> BTreeMap<Arc<str>, Vhost<Arc<Peer>>> {
     let mut vhosts = BTreeMap::new();
-    let created = restored
-        .iter()
-        .filter(|found| found.record == Record::VhostCreated);
-    let created = created.map(|found| (Arc::clone(&found.vhost), true));
+    let mut outbox = VhostOutbox::default();
+    let created = created(&restored).map(|name| (Arc::clone(name), true));
     let configured = amqp.vhosts.iter();
     let configured =
         configured.map(|vhost| (vhost.name.as_str().into(), vhost.replicated.is_none()));
@@ -463,7 +470,10 @@ fn restore_vhosts(
         let mut config = vhost_config(&name, &amqp.limits);
         config.paging = paging(&amqp.limits);
         config.has_streams = is_stored && is_local;
-        vhosts.insert(name, Vhost::new(config, seed()));
+        let mut vhost = Vhost::new(config, seed());
+        vhost.limit_queues(metadata.vhost_limit(&name, VhostLimit::Queues));
+        vhost.set_policies(now, Arc::new(metadata.policies(&name)), &mut outbox);
+        vhosts.insert(name, vhost);
     }
     for restored in restored {
         // Records of a vhost that is no longer configured stay in the file.
@@ -471,7 +481,6 @@ fn restore_vhosts(
             vhost.restore(now, restored.record);
         }
     }
-    let mut outbox = VhostOutbox::default();
     for vhost in vhosts.values_mut() {
         vhost.restored(now, &mut outbox);
     }

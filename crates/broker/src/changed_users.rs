@@ -6,36 +6,40 @@ use std::time::Instant;
 
 use crosstie_auth::{Permissions, Users};
 use crosstie_config as model;
+use crosstie_metadata::Layers;
 
 use crate::broker::Broker;
+use crate::import::with_definitions;
+use crate::metadata::layers;
 use crate::peer::Peer;
-use crate::users::users;
 
-/// Users that are ready to replace the present ones.
-pub struct ReadyUsers(Arc<Users>);
+/// Users that are ready to replace those of the present configuration.
+pub struct ReadyUsers(Layers);
 
 impl Broker {
     /// Makes the users of a configuration ready, with those of its definitions. An error names the file and its fault.
     pub fn ready_users(&self, amqp: &model::Amqp, directory: &Path) -> Result<ReadyUsers, String> {
-        let mut amqp = amqp.clone();
-        if let Some(path) = &amqp.definitions {
-            let loaded = model::Definitions::load(&directory.join(path));
-            let definitions = loaded.map_err(|e| e.to_string())?;
-            amqp.import(&definitions);
-        }
-        Ok(ReadyUsers(Arc::new(users(&amqp)?)))
+        let (all, ..) = with_definitions(amqp, directory)?;
+        let present = self.local_vhosts();
+        let created = present.iter().map(|vhost| vhost.name());
+        Ok(ReadyUsers(layers(amqp, &all, &self.home.node, created)?))
+    }
+
+    /// Replaces the users of the configuration. Those of run time stay, but for those that the configuration names now.
+    pub fn put_users(&self, ReadyUsers(layers): ReadyUsers) {
+        self.reconfigure(layers);
     }
 
     /// Replaces the users. Connections of users that are gone are closed with 320; those of others have the present
-    /// permissions from their next method on. A changed password applies to later logins.
-    pub fn put_users(&self, ReadyUsers(newer): ReadyUsers) {
+    /// permissions and tags from their next method on. A changed password applies to later logins.
+    pub(crate) fn put_users_now(&self, newer: Arc<Users>) {
         let former = self.users.put(Arc::clone(&newer));
         let peers: Vec<_> = self.peers.lock().values().cloned().collect();
         for peer in peers.iter().filter(|peer| is_own(peer)) {
             let (user, vhost) = (&peer.about.user, &peer.vhost.name);
             let rights = |users: &Users| {
-                let permissions = users.permissions(user, vhost);
-                permissions.map(|permissions| permissions.patterns().map(str::to_owned))
+                let permissions = users.permissions(user, vhost).map(Arc::clone);
+                (permissions, is_impersonator(users, user))
             };
             if newer.find(user).is_some() && rights(&former) != rights(&newer) {
                 set_permissions(peer, &newer);
@@ -77,6 +81,13 @@ fn set_permissions(peer: &Peer, users: &Users) {
     };
     let mut turn = peer.vhost.turn(Instant::now());
     let (vhost, ..) = turn.enter();
-    vhost.set_permissions(*key, permissions);
+    let is_impersonator = is_impersonator(users, &peer.about.user);
+    vhost.set_permissions(*key, permissions, is_impersonator);
     turn.finish();
+}
+
+/// Whether the user's tags let it publish in the name of others.
+fn is_impersonator(users: &Users, user: &str) -> bool {
+    let found = users.find(user);
+    found.is_some_and(|user| user.tags.iter().any(|tag| tag == "impersonator"))
 }

@@ -74,7 +74,7 @@ impl Channels {
         let consumed = bytes(frame);
         let done = Handled::Done { consumed };
         let Ok(place) = self.place(frame.channel) else {
-            self.handle_unopened(peer, turn, frame)?;
+            self.handle_unopened(peer, broker, turn, frame)?;
             return Ok(done);
         };
         let (key, assembly) = match &mut self.channels[place].1 {
@@ -85,7 +85,7 @@ impl Channels {
             }
             Channel::Closed { at } => {
                 let is_late = at.elapsed() >= peer.closing_timeout;
-                self.handle_closed(place, is_late, peer, turn, frame)?;
+                self.handle_closed(place, is_late, peer, broker, turn, frame)?;
                 return Ok(done);
             }
         };
@@ -266,6 +266,7 @@ impl Channels {
     fn handle_unopened(
         &mut self,
         peer: &Arc<Peer>,
+        broker: &Broker,
         turn: &mut Turn<'_>,
         frame: &Frame<'_>,
     ) -> Result<(), Fault> {
@@ -293,6 +294,9 @@ impl Channels {
                 "number of channels opened ({opened}) has reached the negotiated channel_max ({})",
                 self.channels_max
             );
+            return Err(Fault::of::<ChannelOpen<'_>>(ReplyCode::NotAllowed, text));
+        }
+        if let Some(text) = broker.channel_refusal(&peer.about.user) {
             return Err(Fault::of::<ChannelOpen<'_>>(ReplyCode::NotAllowed, text));
         }
         let (vhost, _, outbox) = turn.enter();
@@ -341,6 +345,7 @@ impl Channels {
         place: usize,
         is_late: bool,
         peer: &Arc<Peer>,
+        broker: &Broker,
         turn: &mut Turn<'_>,
         frame: &Frame<'_>,
     ) -> Result<(), Fault> {
@@ -352,7 +357,7 @@ impl Channels {
             return Ok(());
         }
         self.channels.remove(place);
-        self.handle_unopened(peer, turn, frame)
+        self.handle_unopened(peer, broker, turn, frame)
     }
 
     /// Closes the channel for `fault`, or returns a fault that must close the connection.

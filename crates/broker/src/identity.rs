@@ -20,8 +20,12 @@ const CAPABILITIES: [&str; 9] = [
     "direct_reply_to",
 ];
 
+/// The global parameter with the cluster's name.
+pub(super) const CLUSTER_NAME: &str = "cluster_name";
+
 /// The properties for 0-9-1 clients, and those for 0-8 clients, which know no extensions.
 pub(super) struct ServerProperties {
+    pub(super) identity: AmqpIdentity,
     all: TableBuf,
     without_capabilities: TableBuf,
 }
@@ -29,6 +33,7 @@ pub(super) struct ServerProperties {
 impl ServerProperties {
     pub(crate) fn of(identity: &AmqpIdentity) -> Self {
         Self {
+            identity: identity.clone(),
             all: server_properties(identity, &CAPABILITIES),
             without_capabilities: server_properties(identity, &[]),
         }
@@ -42,6 +47,14 @@ impl ServerProperties {
     }
 }
 
+/// The configured name, or one from the machine's.
+pub(super) fn cluster_name(identity: &AmqpIdentity) -> String {
+    identity.cluster_name.clone().unwrap_or_else(|| {
+        let system = rustix::system::uname();
+        format!("crosstie@{}", system.nodename().to_string_lossy())
+    })
+}
+
 fn server_properties(identity: &AmqpIdentity, capabilities: &[&str]) -> TableBuf {
     let capabilities = capabilities.iter().fold(TableBuf::new(), |table, name| {
         table.with(name, Value::Bool(true))
@@ -51,10 +64,7 @@ fn server_properties(identity: &AmqpIdentity, capabilities: &[&str]) -> TableBuf
         "{itself}, a broker that RabbitMQ's clients understand. Licensed under the {} license",
         env!("CARGO_PKG_LICENSE")
     );
-    let cluster_name = identity.cluster_name.clone().unwrap_or_else(|| {
-        let system = rustix::system::uname();
-        format!("crosstie@{}", system.nodename().to_string_lossy())
-    });
+    let cluster_name = cluster_name(identity);
     let texts = [
         ("cluster_name", cluster_name.as_str()),
         ("information", &information),

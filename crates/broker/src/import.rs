@@ -1,6 +1,7 @@
 //! Imports the declarations of a definitions file into vhosts.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use crosstie_amqp::method::{ExchangeDeclare, QueueDeclare};
@@ -10,6 +11,23 @@ use crosstie_queues::{Destination, Fault, Time, Vhost};
 use super::arguments;
 use super::declared;
 use super::limits::vhost_config;
+
+/// A configuration with the users, vhosts and permissions of its definitions, the rest of these, and the parts that are
+/// skipped.
+pub(super) fn with_definitions(
+    own: &Amqp,
+    directory: &Path,
+) -> Result<(Amqp, Definitions, Vec<Skipped>), String> {
+    let mut amqp = own.clone();
+    let Some(path) = &own.definitions else {
+        return Ok((amqp, Definitions::default(), Vec::new()));
+    };
+    let loaded = Definitions::load(&directory.join(path));
+    let definitions = loaded.map_err(|e| e.to_string())?;
+    let mut skipped = definitions.skipped.clone();
+    skipped.extend(amqp.import(&definitions));
+    Ok((amqp, definitions, skipped))
+}
 
 /// Returns the definitions that an empty broker would reject, beside those that the parser skipped. `amqp` already
 /// contains the vhosts of the definitions.

@@ -38,6 +38,7 @@ mod let_in;
 pub mod limits;
 mod listings;
 mod logins;
+mod metadata;
 mod metrics;
 mod negotiation;
 mod open;
@@ -71,6 +72,10 @@ pub use broker::{Broker, Home};
 pub use changed_users::ReadyUsers;
 pub use conversation::AmqpEndpoint;
 pub use crosstie_jetstream::Credentials as NatsCredentials;
+pub use crosstie_metadata::{
+    Change, Entry, Metadata, Origin, Outcome, PolicyKind, Refusal, RefusalKind, UserLimit,
+    VhostLimit,
+};
 pub use import::try_import;
 pub use metrics::register as register_metrics;
 pub use operator_error::OperatorError;

@@ -80,7 +80,7 @@ impl Negotiation {
             &ConnectionStart {
                 version_major,
                 version_minor,
-                server_properties: broker.server_properties.as_table(version),
+                server_properties: broker.server_properties.read().as_table(version),
                 mechanisms: names.join(" ").as_bytes(),
                 locales: LOCALE,
             },
@@ -316,6 +316,9 @@ impl Negotiation {
         let user = &self.client.about.user;
         if !broker.has_vhost(name) {
             return Err(refused(format!("vhost {name} not found"), "no_such_vhost"));
+        }
+        if let Some(text) = broker.connection_refusal(user, name) {
+            return Err(refused(text, "limit"));
         }
         let users = broker.users.now();
         let Some(permissions) = users.permissions(user, name) else {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crosstie_amqp::ReplyCode;
+use crosstie_metadata::{Change, Metadata, Outcome, Refusal};
 use tokio::runtime::Handle;
 
 use super::broker::Broker;
@@ -70,7 +71,29 @@ impl Operators {
         vhost: &str,
         on_done: impl FnOnce(Result<bool, OperatorError>) + Send + 'static,
     ) {
-        self.act(|| self.broker.delete_vhost(vhost, on_done));
+        let broker = Arc::clone(&self.broker);
+        let context = self.context.clone();
+        let on_deleted = move |outcome: Result<bool, OperatorError>| {
+            // Not on the store's thread, which a change may wait for.
+            context.spawn_blocking(move || {
+                if outcome.is_ok() {
+                    broker.forget_vhost_entries();
+                }
+                on_done(outcome);
+            });
+        };
+        self.act(|| self.broker.delete_vhost(vhost, on_deleted));
+    }
+
+    /// Users, permissions, limits and global parameters at present.
+    pub fn metadata(&self) -> Arc<Metadata> {
+        self.broker.metadata.now()
+    }
+
+    /// Changes them: durably, and for present connections too. Waits for the store, so that no thread that serves
+    /// clients may call this.
+    pub fn change(&self, change: Change) -> Result<Outcome, Refusal> {
+        self.act(|| self.broker.change(change))
     }
 
     /// Removes the ready messages of a queue. Returns their number.

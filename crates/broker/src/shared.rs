@@ -2,11 +2,11 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 
 use crosstie_queues::{Page, Position, Record, StreamChange, StreamWant, Want};
 use crosstie_store::{
-    Backup, Batch, Committer, CommitterConfig, DiskLow, NotCommitted, Store, StoreError,
+    Backup, Batch, Committer, CommitterConfig, DiskLow, NewSetting, NotCommitted, Store, StoreError,
 };
 use crosstie_streams::Keeper;
 use parking_lot::{Mutex, RwLock};
@@ -119,6 +119,35 @@ impl Shared {
         let committer = self.committer.read();
         let committer = committer.as_ref();
         committer.map_or(0, |committer| committer.submit(vhost, records, position))
+    }
+
+    /// Writes settings of the broker, and waits until they are on the disk. If it fails, none is.
+    pub(crate) fn put_settings(&self, settings: Vec<NewSetting>) -> Result<(), String> {
+        let (tell, told) = mpsc::channel();
+        let stopping = || "the router is being stopped".to_owned();
+        self.committer
+            .read()
+            .as_ref()
+            .ok_or_else(stopping)?
+            .put_settings(settings, move |written| {
+                // The caller waits.
+                let _ = tell.send(written.map_err(|error| error.to_string()));
+            });
+        told.recv().unwrap_or_else(|_| Err(stopping()))
+    }
+
+    /// The same without waiting, for settings that the next start would delete.
+    pub(crate) fn put_settings_later(&self, settings: Vec<NewSetting>) {
+        if settings.is_empty() {
+            return;
+        }
+        if let Some(committer) = &*self.committer.read() {
+            committer.put_settings(settings, |written| {
+                if let Err(error) = written {
+                    tracing::warn!("cannot delete settings that do not count any more: {error}");
+                }
+            });
+        }
     }
 
     pub(crate) fn set_streams(&self, keeper: Keeper) {

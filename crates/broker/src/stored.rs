@@ -3,9 +3,11 @@
 use std::path::Path;
 
 use crosstie_config as model;
+use crosstie_metadata::{Layers, Metadata};
 use crosstie_store::{Restored, Store, StoreConfig};
 
 use super::limits::SHALLOW_MESSAGES;
+use super::metadata::LiveMetadata;
 
 /// Opens the store and reads its contents.
 pub(super) fn open(
@@ -29,6 +31,22 @@ pub(super) fn open(
         tracing::warn!("durable messages will not be stored: {obstacle}");
     }
     Ok((store, restored))
+}
+
+/// The metadata of a configuration's layers and of a store.
+pub(super) fn metadata(
+    store: &mut Store,
+    layers: Layers,
+    accepts_loss: bool,
+) -> Result<Metadata, String> {
+    let settings = store.take_settings();
+    let restored = LiveMetadata::restore(layers, &settings, accepts_loss);
+    let (metadata, deleted) = restored.map_err(|error| error.to_string())?;
+    if !deleted.is_empty() {
+        let put = store.put_settings(&deleted);
+        put.map_err(|error| error.to_string())?;
+    }
+    Ok(metadata)
 }
 
 /// Names what is missing, or cannot be read.

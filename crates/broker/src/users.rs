@@ -1,10 +1,9 @@
-//! The users of a broker and their permissions, which a reload replaces.
+//! The users of a broker and their permissions, which a reload or an operator replaces.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crosstie_auth::{Permissions, User, Users};
-use crosstie_config as model;
+use crosstie_auth::Users;
 use parking_lot::RwLock;
 
 /// The present users.
@@ -36,35 +35,4 @@ impl LiveUsers {
     pub(crate) fn were_put(&self) -> bool {
         self.were_put.load(Ordering::Acquire)
     }
-}
-
-/// The users of a configuration, with their permissions.
-pub(crate) fn users(amqp: &model::Amqp) -> Result<Users, String> {
-    let mut users = Users::new();
-    for user in &amqp.users {
-        users.insert(User {
-            name: user.name.as_str().into(),
-            password: user.password.clone(),
-            tags: user.tags.clone(),
-            is_remote_allowed: user.is_remote_allowed,
-        });
-    }
-    for vhost in &amqp.vhosts {
-        for permission in &vhost.permissions {
-            let model::AmqpPermission {
-                user,
-                configure,
-                write,
-                read,
-            } = permission;
-            let permissions = Permissions::parse(configure, write, read).map_err(|e| {
-                format!(
-                    "the permissions of user '{user}' in vhost '{}': {e}",
-                    vhost.name
-                )
-            })?;
-            users.grant(user, &vhost.name, permissions);
-        }
-    }
-    Ok(users)
 }

@@ -75,6 +75,7 @@ pub(crate) fn complete(amqp: &mut Amqp) {
             password: Some(hash(GUEST, GUEST)),
             tags: vec!["administrator".into()],
             is_remote_allowed: false,
+            is_default: true,
         });
     }
     if amqp.vhosts.is_empty() {
@@ -107,6 +108,7 @@ fn everything_for(users: &[String]) -> AmqpVhost {
         name: DEFAULT_VHOST.into(),
         permissions: permissions.collect(),
         replicated: None,
+        is_default: true,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crosstie_queues::policy::{Policy, PolicyKind};
 use serde_json::Value as Json;
 
 use crate::Refusal;
@@ -9,6 +10,7 @@ use crate::body::Body;
 use crate::limits::{Limits, UserLimit, VhostLimit, limit};
 use crate::named::name;
 use crate::permission::{Permission, TopicPermission};
+use crate::policies;
 use crate::user::NewUser;
 use crate::vhost::VhostAbout;
 
@@ -38,10 +40,15 @@ pub enum Entry {
         name: Option<String>,
     },
     GlobalParameter(Arc<str>),
+    Policy {
+        kind: PolicyKind,
+        vhost: Arc<str>,
+        name: Arc<str>,
+    },
 }
 
 /// A change.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Change {
     /// All of them, or none.
     All(Vec<Self>),
@@ -54,6 +61,11 @@ pub enum Change {
         vhost: Arc<str>,
         user: Arc<str>,
         permission: Permission,
+    },
+    PutPolicy {
+        kind: PolicyKind,
+        vhost: Arc<str>,
+        policy: Policy,
     },
     PutTopicPermission {
         vhost: Arc<str>,
@@ -148,6 +160,11 @@ impl Change {
             Entry::UserLimits { user, name: None } => Self::PutUserLimits {
                 user,
                 limits: Limits::parse(value(body)?)?,
+            },
+            Entry::Policy { kind, vhost, name } => Self::PutPolicy {
+                kind,
+                vhost,
+                policy: policies::parse(kind, &checked("policy", name)?, body)?,
             },
             Entry::GlobalParameter(name) => Self::PutGlobalParameter {
                 name: checked("global parameter", name)?,

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crosstie_queues::policy::PolicyKind;
 use serde_json::{Value as Json, json};
 
 /// The key of a record.
@@ -10,11 +11,12 @@ use serde_json::{Value as Json, json};
 pub enum Key {
     About(Arc<str>),
     GlobalParameter(Arc<str>),
+    OperatorPolicy(Arc<str>, Arc<str>),
     Permission(Arc<str>, Arc<str>),
+    Policy(Arc<str>, Arc<str>),
     TopicPermission(Arc<str>, Arc<str>, Arc<str>),
     User(Arc<str>),
     UserLimits(Arc<str>),
-    Vhost(Arc<str>),
     VhostLimits(Arc<str>),
 }
 
@@ -26,19 +28,26 @@ pub struct Stored {
     pub value: Option<String>,
 }
 
+impl Stored {
+    pub(crate) fn bytes(&self) -> usize {
+        self.key.len() + self.value.as_ref().map_or(0, String::len)
+    }
+}
+
 impl Key {
     /// The text of the key.
     pub fn text(&self) -> String {
         let parts = match self {
             Self::About(vhost) => json!(["vhost-about", **vhost]),
             Self::GlobalParameter(name) => json!(["global-parameter", **name]),
+            Self::OperatorPolicy(vhost, name) => json!(["operator-policy", **vhost, **name]),
+            Self::Policy(vhost, name) => json!(["policy", **vhost, **name]),
             Self::Permission(vhost, user) => json!(["permission", **vhost, **user]),
             Self::TopicPermission(vhost, user, exchange) => {
                 json!(["topic-permission", **vhost, **user, **exchange])
             }
             Self::User(name) => json!(["user", **name]),
             Self::UserLimits(user) => json!(["user-limits", **user]),
-            Self::Vhost(name) => json!(["vhost", **name]),
             Self::VhostLimits(vhost) => json!(["vhost-limits", **vhost]),
         };
         parts.to_string()
@@ -49,17 +58,26 @@ impl Key {
         let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
         Some(match parts[..] {
             ["global-parameter", name] => Self::GlobalParameter(name.into()),
+            ["operator-policy", vhost, name] => Self::OperatorPolicy(vhost.into(), name.into()),
+            ["policy", vhost, name] => Self::Policy(vhost.into(), name.into()),
             ["permission", vhost, user] => Self::Permission(vhost.into(), user.into()),
             ["topic-permission", vhost, user, exchange] => {
                 Self::TopicPermission(vhost.into(), user.into(), exchange.into())
             }
             ["user", name] => Self::User(name.into()),
             ["user-limits", user] => Self::UserLimits(user.into()),
-            ["vhost", name] => Self::Vhost(name.into()),
             ["vhost-about", vhost] => Self::About(vhost.into()),
             ["vhost-limits", vhost] => Self::VhostLimits(vhost.into()),
             _ => return None,
         })
+    }
+
+    pub(crate) fn of_policy(kind: PolicyKind, vhost: &Arc<str>, name: &Arc<str>) -> Self {
+        let (vhost, name) = (Arc::clone(vhost), Arc::clone(name));
+        match kind {
+            PolicyKind::Operator => Self::OperatorPolicy(vhost, name),
+            PolicyKind::User => Self::Policy(vhost, name),
+        }
     }
 
     /// The record that keeps this value; without one, the record that deletes it.
@@ -76,6 +94,10 @@ impl fmt::Display for Key {
         match self {
             Self::About(vhost) => write!(f, "description of vhost '{vhost}'"),
             Self::GlobalParameter(name) => write!(f, "global parameter '{name}'"),
+            Self::OperatorPolicy(vhost, name) => {
+                write!(f, "operator policy '{name}' in vhost '{vhost}'")
+            }
+            Self::Policy(vhost, name) => write!(f, "policy '{name}' in vhost '{vhost}'"),
             Self::Permission(vhost, user) => {
                 write!(f, "permission of user '{user}' in vhost '{vhost}'")
             }
@@ -85,7 +107,6 @@ impl fmt::Display for Key {
             ),
             Self::User(name) => write!(f, "user '{name}'"),
             Self::UserLimits(user) => write!(f, "limits of user '{user}'"),
-            Self::Vhost(name) => write!(f, "vhost '{name}'"),
             Self::VhostLimits(vhost) => write!(f, "limits of vhost '{vhost}'"),
         }
     }

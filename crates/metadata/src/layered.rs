@@ -97,6 +97,17 @@ impl<K: Ord + Clone, V: Clone> Layered<K, V> {
         }
     }
 
+    /// Replaces the keys. Those that stay keep their layer; others are of run time, with that value.
+    pub(crate) fn set_keys(&mut self, keys: &BTreeSet<K>, value: &V) {
+        self.now.retain(|key, _| keys.contains(key));
+        for key in keys {
+            if !self.now.contains_key(key) {
+                self.now
+                    .insert(key.clone(), (value.clone(), Origin::RunTime));
+            }
+        }
+    }
+
     /// Keeps the entries of run time whose keys pass.
     pub(crate) fn retain(&mut self, mut keeps: impl FnMut(&K) -> bool) {
         self.now

@@ -1,5 +1,5 @@
 //! What operators of a broker change at run time: users, vhosts, permissions, topic permissions, limits and global
-//! parameters.
+//! parameters, policies.
 //!
 //! ```text
 //! Layers of the configuration and its defaults ─▶ Metadata ◀─ restore(key, value), from a store
@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Three layers decide on each entry. The configuration's entries cannot be changed here. Next come the entries made at
-//! run time; the last layer has the defaults (the user `guest`, the vhost `/`), which can be changed and deleted.
+//! run time; the last layer has the defaults (the user `guest`), which can be changed and deleted.
 //! To change something durably: clone the state, apply the change to the clone, store its records, then replace the
 //! state by the clone and carry out the effects.
 //!
@@ -18,6 +18,8 @@
 mod apply;
 mod body;
 mod change;
+mod draft;
+mod edits;
 mod key;
 mod layered;
 mod limits;
@@ -25,12 +27,14 @@ mod listing;
 mod metadata;
 mod named;
 mod permission;
+mod policies;
 mod refusal;
 mod stored;
 mod user;
 mod vhost;
 
 pub use change::{Change, Entry};
+pub use crosstie_queues::policy::PolicyKind;
 pub use key::{Key, Stored};
 pub use layered::Origin;
 pub use limits::{Limits, UserLimit, VhostLimit};

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use crosstie_auth::PasswordHash;
-use serde_json::{Value as Json, json};
+use crosstie_queues::policy::PolicyKind;
+use serde_json::{Map, Value as Json, json};
 
 use crate::Metadata;
 use crate::limits::Limits;
+use crate::policies;
 use crate::user::User;
 
 impl Metadata {
@@ -77,6 +79,40 @@ impl Metadata {
         let parameters = parameters.filter(|(known, _)| is_of(known, name));
         parameters
             .map(|(name, value)| json!({"name": **name, "value": value}))
+            .collect()
+    }
+
+    /// Policies of a vhost, or of all.
+    pub fn list_policies(&self, kind: PolicyKind, vhost: Option<&str>) -> Vec<Json> {
+        let policies = self.policies_of(kind).iter();
+        let policies = policies.filter(|((of, _), _)| is_of(of, vhost));
+        policies
+            .map(|((vhost, name), policy)| {
+                let mut row = Map::new();
+                row.insert("vhost".to_owned(), (**vhost).into());
+                row.insert("name".to_owned(), (**name).into());
+                row.extend(policies::to_json(policy));
+                Json::Object(row)
+            })
+            .collect()
+    }
+
+    /// Parameters of vhosts: operator policies and limits.
+    pub fn list_parameters(&self, component: Option<&str>, vhost: Option<&str>) -> Vec<Json> {
+        let parameter = |component: &str, vhost: &str, name: &str, value: Json| json!({"value": value, "vhost": vhost, "component": component, "name": name});
+        let policies = self.operator_policies.iter();
+        let policies = policies.map(|((vhost, name), policy)| {
+            let value = policies::to_json(policy);
+            ("operator_policy", vhost, &**name, Json::Object(value))
+        });
+        let limits = self.vhost_limits.iter();
+        let limits =
+            limits.map(|(vhost, limits)| ("vhost-limits", vhost, "limits", limits.to_json()));
+        let all = policies.chain(limits);
+        let wanted =
+            all.filter(|(of, in_vhost, ..)| is_of(of, component) && is_of(in_vhost, vhost));
+        wanted
+            .map(|(component, vhost, name, value)| parameter(component, vhost, name, value))
             .collect()
     }
 

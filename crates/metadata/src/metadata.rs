@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use crosstie_queues::policy::{Policies, Policy, PolicyKind};
 use serde_json::Value as Json;
 
 use crate::key::Stored;
@@ -14,6 +15,9 @@ use crate::vhost::VhostAbout;
 
 /// A vhost and a user.
 pub type UserInVhost = (Arc<str>, Arc<str>);
+
+/// A vhost and a name in it.
+pub(crate) type NameInVhost = (Arc<str>, Arc<str>);
 
 /// A vhost, a user and an exchange.
 pub type UserOnExchange = (Arc<str>, Arc<str>, Arc<str>);
@@ -31,12 +35,15 @@ pub struct Metadata {
     pub(crate) vhost_limits: Layered<Arc<str>, Limits<VhostLimit>>,
     pub(crate) user_limits: Layered<Arc<str>, Limits<UserLimit>>,
     pub(crate) global_parameters: Layered<Arc<str>, Json>,
+    pub(crate) policies: Layered<NameInVhost, Policy>,
+    pub(crate) operator_policies: Layered<NameInVhost, Policy>,
 }
 
 /// The layers below and above the entries that are made at run time.
 #[derive(Clone, Debug, Default)]
 pub struct Layers {
     pub users: Vec<Configured<Arc<str>, User>>,
+    /// Those of run time, too: their owner makes and stores them.
     pub vhosts: Vec<Configured<Arc<str>, ()>>,
     pub replicated: BTreeSet<Arc<str>>,
     pub permissions: Vec<Configured<UserInVhost, Permission>>,
@@ -75,6 +82,8 @@ pub enum Effect {
         user: Arc<str>,
     },
     User(Arc<str>),
+    /// Policies of either kind.
+    Policies(Arc<str>),
     UserLimits(Arc<str>),
     Vhost(Arc<str>),
     VhostAbout(Arc<str>),
@@ -94,6 +103,8 @@ impl Metadata {
             vhost_limits: Layered::new([]),
             user_limits: Layered::new([]),
             global_parameters: Layered::new(layers.global_parameters),
+            policies: Layered::new([]),
+            operator_policies: Layered::new([]),
         }
     }
 
@@ -150,6 +161,35 @@ impl Metadata {
 
     pub fn global_parameters(&self) -> impl Iterator<Item = (&Arc<str>, &Json)> {
         self.global_parameters.iter()
+    }
+
+    /// The policies of a vhost.
+    pub fn policies(&self, vhost: &str) -> Policies {
+        let [user, operator] = [&self.policies, &self.operator_policies].map(|policies| {
+            let policies = policies.iter();
+            let policies = policies.filter(|((of, _), _)| **of == *vhost);
+            policies
+                .map(|(_, policy)| policy.clone())
+                .collect::<Vec<_>>()
+        });
+        Policies::new(user, operator)
+    }
+
+    pub(crate) fn policies_of(&self, kind: PolicyKind) -> &Layered<NameInVhost, Policy> {
+        match kind {
+            PolicyKind::Operator => &self.operator_policies,
+            PolicyKind::User => &self.policies,
+        }
+    }
+
+    pub(crate) fn policies_of_mut(
+        &mut self,
+        kind: PolicyKind,
+    ) -> &mut Layered<NameInVhost, Policy> {
+        match kind {
+            PolicyKind::Operator => &mut self.operator_policies,
+            PolicyKind::User => &mut self.policies,
+        }
     }
 
     /// The layer that a user is from.

@@ -1,14 +1,17 @@
 //! Entries as the records of a store. The value of a key is JSON; `null` says that a default is deleted.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
+use crosstie_queues::policy::PolicyKind;
 use serde_json::{Value as Json, json};
 
 use crate::key::Key;
 use crate::limits::Limits;
 use crate::metadata::{Layers, Metadata};
 use crate::permission::{Permission, TopicPermission};
+use crate::policies;
 use crate::user::User;
 use crate::vhost::VhostAbout;
 
@@ -19,9 +22,9 @@ pub struct Unreadable {
 }
 
 impl Metadata {
-    /// The same entries of run time under another configuration. Also returns those that the configuration names now:
-    /// they are gone, and their records are to be deleted.
-    pub fn reconfigured(&self, layers: Layers) -> (Self, Vec<Key>) {
+    /// The same entries of run time under another configuration. Also returns those that the configuration names now,
+    /// and those whose user or vhost is gone: their records are to be deleted.
+    pub fn reconfigured(&self, layers: Layers) -> (Self, Vec<Key>, Vec<Key>) {
         let mut new = Self::new(layers);
         let mut overridden = Vec::new();
         for (key, value) in self.stored() {
@@ -29,8 +32,8 @@ impl Metadata {
                 overridden.push(key);
             }
         }
-        new.forget_orphans();
-        (new, overridden)
+        let orphans = new.forget_orphans();
+        (new, overridden, orphans)
     }
 
     /// Takes a record from a store. Returns the key if the configuration has that entry, which counts: the record is to
@@ -48,8 +51,28 @@ impl Metadata {
         }
     }
 
-    /// Removes what names a user or a vhost that does not exist. Called once all records are restored.
-    pub fn forget_orphans(&mut self) {
+    /// The same with other vhosts, if these are not the present ones. Also returns the keys of entries that are gone with
+    /// their vhosts.
+    pub fn with_vhosts(&self, vhosts: &BTreeSet<Arc<str>>) -> Option<(Self, Vec<Key>)> {
+        if self.vhosts().eq(vhosts) {
+            return None;
+        }
+        let mut next = self.clone();
+        next.vhosts.set_keys(vhosts, &());
+        let forgotten = next.forget_orphans();
+        Some((next, forgotten))
+    }
+
+    /// Removes what names a user or a vhost that does not exist; returns the keys. Called once all records are restored.
+    pub fn forget_orphans(&mut self) -> Vec<Key> {
+        let before = self.stored();
+        self.retain_known();
+        let after: BTreeSet<Key> = self.stored().into_iter().map(|(key, _)| key).collect();
+        let keys = before.into_iter().map(|(key, _)| key);
+        keys.filter(|key| !after.contains(key)).collect()
+    }
+
+    fn retain_known(&mut self) {
         let Self {
             users,
             vhosts,
@@ -58,6 +81,8 @@ impl Metadata {
             topic_permissions,
             vhost_limits,
             user_limits,
+            policies,
+            operator_policies,
             ..
         } = self;
         let has_user = |user: &Arc<str>| users.find(user).is_some();
@@ -67,6 +92,8 @@ impl Metadata {
         topic_permissions.retain(|(vhost, user, _)| has_vhost(vhost) && has_user(user));
         vhost_limits.retain(|vhost| has_vhost(vhost));
         user_limits.retain(|user| has_user(user));
+        policies.retain(|(vhost, _)| has_vhost(vhost));
+        operator_policies.retain(|(vhost, _)| has_vhost(vhost));
     }
 
     /// Whether the entry counts; an error if the value is none of its kind.
@@ -105,9 +132,14 @@ impl Metadata {
                 let value = read(value, |json| Limits::parse(json).ok())?;
                 self.user_limits.restore(Arc::clone(user), value)
             }
-            Key::Vhost(name) => {
-                let value = read(value, |_| Some(()))?;
-                self.vhosts.restore(Arc::clone(name), value)
+            Key::OperatorPolicy(vhost, name) | Key::Policy(vhost, name) => {
+                let kind = match key {
+                    Key::OperatorPolicy(..) => PolicyKind::Operator,
+                    _ => PolicyKind::User,
+                };
+                let value = read(value, |json| policies::parse(kind, name, json).ok())?;
+                let place = (Arc::clone(vhost), Arc::clone(name));
+                self.policies_of_mut(kind).restore(place, value)
             }
             Key::VhostLimits(vhost) => {
                 let value = read(value, |json| Limits::parse(json).ok())?;
@@ -124,8 +156,14 @@ impl Metadata {
         for (name, user) in self.users.stored() {
             push(Key::User(Arc::clone(name)), user.map(User::stored));
         }
-        for (name, there) in self.vhosts.stored() {
-            push(Key::Vhost(Arc::clone(name)), there.map(|()| json!({})));
+        for kind in [PolicyKind::User, PolicyKind::Operator] {
+            for ((vhost, name), policy) in self.policies_of(kind).stored() {
+                let key = Key::of_policy(kind, vhost, name);
+                push(
+                    key,
+                    policy.map(|policy| Json::Object(policies::to_json(policy))),
+                );
+            }
         }
         for (vhost, about) in self.abouts.stored() {
             push(Key::About(Arc::clone(vhost)), about.map(VhostAbout::stored));

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use crosstie_auth::PasswordHash;
 use crosstie_metadata::{
-    Change, Entry, Json, Layers, Metadata, Origin, Outcome, Permission, Refusal, Stored, User,
+    Change, Effect, Entry, Json, Layers, Metadata, Origin, Outcome, Permission, PolicyKind,
+    Refusal, Stored, User,
 };
 
 /// A state with the records that its store has.
@@ -15,8 +16,8 @@ struct Machine {
     layers: Layers,
 }
 
-/// `guest` with all permissions in `/` by default; `config` and its vhost `home` by the configuration, and the
-/// replicated vhost `far`.
+/// `guest` with all permissions in `/` by default; `config` and the vhosts by the configuration: `/`, `home`, and `far`,
+/// which is replicated.
 fn layers() -> Layers {
     let user = |name: &str, origin| {
         let user = User {
@@ -31,7 +32,7 @@ fn layers() -> Layers {
     Layers {
         users: vec![user("guest", Origin::Default), user("config", configured)],
         vhosts: vec![
-            ("/".into(), (), Origin::Default),
+            ("/".into(), (), Origin::Configured("amqp.vhosts")),
             ("far".into(), (), Origin::Configured("amqp.vhosts")),
             ("home".into(), (), Origin::Configured("amqp.vhosts")),
         ],
@@ -83,6 +84,15 @@ impl Machine {
         match applied {
             Ok((state, applied)) => {
                 self.state = state;
+                for effect in &applied.effects {
+                    if let Effect::Vhost(name) = effect {
+                        self.layers.vhosts.retain(|(known, ..)| known != name);
+                        if self.state.has_vhost(name) {
+                            let made = (Arc::clone(name), (), Origin::RunTime);
+                            self.layers.vhosts.push(made);
+                        }
+                    }
+                }
                 for Stored { key, value } in applied.records {
                     match value {
                         Some(value) => drop(self.store.insert(key, value)),
@@ -113,6 +123,9 @@ impl Machine {
             "vhost-limits" => self.state.list_vhost_limits(None),
             "user-limits" => self.state.list_user_limits(None),
             "global-parameters" => self.state.list_global_parameters(None),
+            "policies" => self.state.list_policies(PolicyKind::User, None),
+            "operator-policies" => self.state.list_policies(PolicyKind::Operator, None),
+            "parameters" => self.state.list_parameters(None, None),
             "records" => self.store.keys().map(|key| key.as_str().into()).collect(),
             other => panic!("no list {other:?}"),
         };
@@ -141,7 +154,7 @@ impl Machine {
         for (key, value) in &self.store {
             overridden.extend(state.restore(key, value).expect("readable"));
         }
-        state.forget_orphans();
+        assert_eq!(state.forget_orphans(), []);
         self.state = state;
         assert_eq!(overridden, [], "the configuration is as before");
         assert_eq!(format!("{:?}", self.state), before);
@@ -152,9 +165,9 @@ impl Machine {
     fn configure(&mut self, name: &str) -> String {
         let (_, user, origin) = self.layers.users[1].clone();
         self.layers.users.push((name.into(), user, origin));
-        let (state, overridden) = self.state.reconfigured(self.layers.clone());
+        let (state, overridden, orphans) = self.state.reconfigured(self.layers.clone());
         self.state = state;
-        for key in &overridden {
+        for key in overridden.iter().chain(&orphans) {
             self.store.remove(&key.text());
         }
         let overridden: Vec<_> = overridden.iter().map(ToString::to_string).collect();
@@ -197,6 +210,14 @@ fn entry_of(text: &str) -> Entry {
         ["user-limits", user, ref name @ ..] => Entry::UserLimits {
             user: user.into(),
             name: name.first().map(|name| (*name).to_owned()),
+        },
+        [kind @ ("policy" | "operator-policy"), vhost, name] => Entry::Policy {
+            kind: match kind {
+                "policy" => PolicyKind::User,
+                _ => PolicyKind::Operator,
+            },
+            vhost: vhost.into(),
+            name: name.into(),
         },
         ["global-parameter", name] => Entry::GlobalParameter(name.into()),
         _ => panic!("no entry {text:?}"),
@@ -254,6 +275,8 @@ fn what_belongs_to_a_user_or_a_vhost_goes_with_it() {
         put topic-permission v al {"exchange": "amq.topic", "write": "^{username}", "read": ".*"} => 201
         put topic-permission v al {"exchange": "", "write": "", "read": ""} => 201
         put vhost-limits v max-queues {"value": 5} => 204
+        put policy v p {"pattern": "x", "definition": {"max-length": 5}} => 201
+        put operator-policy v p {"pattern": "x", "definition": {"max-length": 5}} => 201
         put user-limits al max-channels {"value": 5} => 204
         restart
         list vhosts => /  [] undefined; far  [] undefined; home  [] undefined; v e [] quorum
@@ -265,17 +288,14 @@ fn what_belongs_to_a_user_or_a_vhost_goes_with_it() {
         put topic-permission v al {"exchange": "x", "write": "", "read": ""} => 201
         delete vhost v => 204
         list records => ["user","al"]; ["user-limits","al"]
+        put policy v p {"pattern": "x", "definition": {"max-length": 5}} => 404 vhost_not_found
         put permission / al {"configure": "", "write": "", "read": ""} => 201
         put topic-permission / al {"exchange": "x", "write": "", "read": ""} => 201
         delete user al => 204
         list records =>
-        delete vhost / => 204
-        restart
-        list permissions => config home .* .* .*
-        list records => ["permission","/","guest"]; ["vhost","/"]
-        delete vhost / => 404 Not Found
+        delete vhost v => 404 Not Found
         delete vhost home => 409 vhost 'home' is read-only: the configuration has it under "amqp.vhosts"; change it there and reload the node
-        put vhost / {} => 201
+        put vhost / {} => 204
         list permissions => guest / .* .* .*; config home .* .* .*
         restart
         "#,
@@ -296,7 +316,7 @@ fn permissions_need_a_vhost_and_a_user() {
         delete permission / guest => 404 Not Found
         delete permission home config => 409 permission of user 'config' in vhost 'home' is read-only: the configuration has it under "amqp.vhosts"; change it there and reload the node
         put permission home guest {"configure": "a", "write": "", "read": ""} => 201
-        put permission far guest {"configure": "a", "write": "", "read": ""} => 400 vhost 'far' is replicated: its permissions are those of the configuration of each node, and it has no limits and no description
+        put permission far guest {"configure": "a", "write": "", "read": ""} => 400 vhost 'far' is replicated: its permissions are those of the configuration of each node, and it has no policies, no limits and no description
         put topic-permission no guest {"exchange": "", "write": "", "read": ""} => 400 vhost_or_user_not_found
         put topic-permission / guest {"write": ""} => 400 [{key_missing,exchange},{key_missing,read}]
         restart
@@ -316,7 +336,7 @@ fn limits_are_refused_in_rabbitmqs_words() {
         put vhost-limits / max-queues {} => 400 [{key_missing,value}]
         put vhost-limits / max-queues {"value": 7} => 204
         put vhost-limits / max-connections {"value": -1} => 204
-        put vhost-limits far max-queues {"value": 7} => 400 vhost 'far' is replicated: its permissions are those of the configuration of each node, and it has no limits and no description
+        put vhost-limits far max-queues {"value": 7} => 400 vhost 'far' is replicated: its permissions are those of the configuration of each node, and it has no policies, no limits and no description
         put user-limits no max-channels {"value": 5} => 400 no_such_user: no
         put user-limits config nope {"value": 5} => 400 Unrecognised terms [{<<"nope">>,5}] in user-limits
         put user-limits config max-channels {"value": "5"} => 400 max-channels should be a number, actually was <<"5">>
@@ -334,6 +354,32 @@ fn limits_are_refused_in_rabbitmqs_words() {
         delete vhost-limits / => 204
         delete user-limits config => 204
         list records =>
+        "#,
+    );
+}
+
+#[test]
+fn policies_are_checked_and_kept() {
+    check(
+        r#"
+        put policy / p {} => 400 [{key_missing,pattern},{key_missing,definition}]
+        put policy / p {"pattern": "(", "definition": {}} => 400 Validation failed\n\nno policy provided\npattern should be regular expression but is invalid: {"missing )",1}\n
+        put policy / p {"pattern": "x", "definition": {"max-length": 5, "expires": 7}, "priority": null, "apply-to": null} => 400 Validation failed\n\napply-to 'null' unrecognised; should be 'queues', 'exchanges' or 'all'\npriority should be a number, actually was null\n
+        put policy no p {"pattern": "x", "definition": {"max-length": 5}} => 404 vhost_not_found
+        put policy / p {"pattern": "x", "definition": {"max-length": 5, "expires": 7}, "priority": 1.5} => 201
+        put policy / p {"pattern": "^x", "definition": {"max-length": 5, "dead-letter-exchange": "y"}, "priority": 1.5, "apply-to": "queues"} => 204
+        put operator-policy / o {"pattern": "x", "definition": {"overflow": "drop-head"}} => 400 Validation failed\n\n[{<<"overflow">>,<<"drop-head">>}] are not recognised policy settings\n
+        put operator-policy / o {"pattern": "x", "definition": {"max-length": 5}, "priority": -1} => 201
+        put policy far p {"pattern": "x", "definition": {"max-length": 5}} => 400 vhost 'far' is replicated: its permissions are those of the configuration of each node, and it has no policies, no limits and no description
+        restart
+        list policies => / p ^x queues {"dead-letter-exchange":"y","max-length":5} 1.5
+        list operator-policies => / o x all {"max-length":5} -1
+        put vhost-limits / max-queues {"value": 7} => 204
+        list parameters => {"pattern":"x","apply-to":"all","definition":{"max-length":5},"priority":-1} / operator_policy o; {"max-queues":7} / vhost-limits limits
+        delete policy / p => 204
+        delete policy / p => 404 Not Found
+        delete operator-policy / o => 204
+        list records => ["vhost-limits","/"]
         "#,
     );
 }

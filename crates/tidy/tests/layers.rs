@@ -15,7 +15,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("nats", &[]),
     ("fabric", &["routing", "wamp"]),
     ("auth", &["amqp", "wamp"]),
-    ("metadata", &["auth"]),
+    ("metadata", &["auth", "queues"]),
     ("queues", &["amqp", "auth", "collections"]),
     ("routing", &["collections", "wamp"]),
     ("config", &["auth", "joints", "routing", "wamp"]),
@@ -196,6 +196,7 @@ const WITHIN: &[(&str, &str)] = &[
     ("fabric", "routing"),
     ("ledger", "queues"),
     ("metadata", "auth"),
+    ("metadata", "queues"),
     ("queues", "auth"),
 ];
 

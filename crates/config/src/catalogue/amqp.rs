@@ -74,6 +74,7 @@ tables! {
             "Restricts the user to connections from this machine.";
         let password: Option<PasswordHash> = None;
         let is_remote_allowed: bool = true;
+        let is_default: bool = false;
     }
 
     words HASHING_ALGORITHMS("") {
@@ -93,6 +94,7 @@ tables! {
              fails.";
         let permissions: Vec<AmqpPermission> = Vec::new();
         let replicated: Option<Replicated> = None;
+        let is_default: bool = false;
     }
 
     /// Three regular expressions for names of queues and exchanges. As in RabbitMQ, an empty one allows nothing.

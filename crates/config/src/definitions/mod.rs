@@ -98,6 +98,7 @@ impl Reading {
                 password,
                 tags: tags(&user),
                 is_remote_allowed: name != GUEST,
+                is_default: false,
                 name,
             });
         }
@@ -138,6 +139,7 @@ impl Reading {
                     name: name.to_owned(),
                     permissions: Vec::new(),
                     replicated: None,
+                    is_default: false,
                 });
             }
         }

@@ -83,9 +83,15 @@ impl<H> Channels<H> {
         self.connections.insert(Connection::new(handle, client))
     }
 
-    pub(crate) fn set_permissions(&mut self, key: ConnectionKey, permissions: Arc<Permissions>) {
+    pub(crate) fn set_permissions(
+        &mut self,
+        key: ConnectionKey,
+        permissions: Arc<Permissions>,
+        is_impersonator: bool,
+    ) {
         if let Some(connection) = self.connections.find_mut(key) {
             connection.client.permissions = permissions;
+            connection.client.is_impersonator = is_impersonator;
         }
     }
 

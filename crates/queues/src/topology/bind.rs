@@ -108,6 +108,7 @@ impl Topology {
         let Some(source_key) = self.exchange(source.name) else {
             return Err(caller.not_found(source));
         };
+        self.check_topic(caller, Access::Read, source_key, asked.routing_key)?;
         let Some(target) = self.target((destination.kind, destination.name)) else {
             return Err(caller.not_found(destination));
         };
@@ -155,6 +156,9 @@ impl Topology {
         let vhost = self.vhost.clone();
         let names = asked.names();
         let (source, destination) = asked.check(caller, &names, &vhost)?;
+        if let Some(source) = self.exchange(source.name) {
+            self.check_topic(caller, Access::Read, source, asked.routing_key)?;
+        }
         let (Some(source), Some(target)) = (
             self.exchange(source.name),
             self.target((destination.kind, destination.name)),

@@ -41,6 +41,7 @@ mod term;
 #[cfg(test)]
 mod tests;
 mod topic;
+mod topics;
 mod trie;
 
 use std::collections::HashMap;

@@ -139,10 +139,13 @@ impl<H> Vhost<H> {
         arguments: Table<'_>,
     ) -> Result<(), Fault> {
         let limits = &self.config.limits;
-        if self.queues.len() >= limits.queues_max {
+        let limit = self.queues_limit;
+        let limit = limit.filter(|max| self.topology.queue_count() >= *max);
+        let is_full = self.queues.len() >= limits.queues_max;
+        if let Some(max) = limit.or_else(|| is_full.then_some(limits.queues_max)) {
             return Err(caller.precondition_failed(format!(
-                "cannot declare {resource}: queue limit in vhost '{}' ({}) is reached",
-                self.config.name, limits.queues_max
+                "cannot declare queue '{}': queue limit in vhost '{}' ({max}) is reached",
+                resource.name, self.config.name
             )));
         }
         let queues_max = limits.connection_queues_max;

@@ -105,6 +105,8 @@ pub struct Vhost<H> {
     next_follow: Time,
     /// The vhost accepts no connection any more.
     has_ended: bool,
+    /// The operator's limit of queues, below that of the configuration.
+    queues_limit: Option<usize>,
     /// The targets of a message: emptied, and used again.
     targets: Vec<QueueKey>,
 }
@@ -133,6 +135,7 @@ impl<H> Vhost<H> {
             changes_followed: 0,
             next_follow: Time(0),
             has_ended: false,
+            queues_limit: None,
             targets: Vec::new(),
         }
     }
@@ -142,8 +145,19 @@ impl<H> Vhost<H> {
     }
 
     /// Changes the permissions of a connection's user.
-    pub fn set_permissions(&mut self, connection: ConnectionKey, permissions: Arc<Permissions>) {
-        self.channels.set_permissions(connection, permissions);
+    pub fn set_permissions(
+        &mut self,
+        connection: ConnectionKey,
+        permissions: Arc<Permissions>,
+        is_impersonator: bool,
+    ) {
+        self.channels
+            .set_permissions(connection, permissions, is_impersonator);
+    }
+
+    /// Sets the operator's limit of queues. Present ones stay.
+    pub fn limit_queues(&mut self, queues_max: Option<usize>) {
+        self.queues_limit = queues_max;
     }
 
     /// Number 0 is the connection itself, and not a channel.

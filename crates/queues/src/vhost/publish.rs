@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crosstie_amqp::method::{BasicPublish, BasicReturn};
 use crosstie_amqp::{Arguments, Changes, Properties, ReplyCode};
+use crosstie_auth::Access;
 
 use super::Vhost;
 use super::facets::{Facets, owned, without_blind_copies};
@@ -128,6 +129,8 @@ impl<H> Vhost<H> {
         let exchange = self
             .topology
             .exchange_to_publish(&caller, publish.exchange)?;
+        self.topology
+            .check_topic(&caller, Access::Write, exchange, publish.routing_key)?;
         let is_impersonator = connection.client.is_impersonator;
         let properties = message.properties;
         let facets = Facets::of(&caller, is_impersonator, properties, limits.copy_keys_max)?;

@@ -1,6 +1,7 @@
 //! Routers that speak AMQP, seen from their sockets, frame by frame.
 
 mod bodies;
+mod changes;
 mod channels;
 mod closing;
 mod flow;

@@ -155,6 +155,7 @@ fn setting_with_another_vhost() -> Setting {
         password: None,
         tags: Vec::new(),
         is_remote_allowed: true,
+        is_default: false,
     });
     setting.amqp.vhosts.push(AmqpVhost {
         name: "other".to_owned(),
@@ -165,6 +166,7 @@ fn setting_with_another_vhost() -> Setting {
             read: ".*".to_owned(),
         }],
         replicated: None,
+        is_default: false,
     });
     setting
 }

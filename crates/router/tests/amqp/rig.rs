@@ -260,6 +260,14 @@ impl<S: Read + Write> Client<S> {
         self.write(&bytes);
     }
 
+    /// Sends a transient message on channel 1.
+    pub(crate) fn publish_to(&mut self, publish: &BasicPublish<'_>, body: &[u8]) {
+        let mut bytes = framed(1, publish);
+        let properties = Properties::EMPTY.bytes();
+        frame::write_content(1, properties, body, 131_072, &mut bytes);
+        self.write(&bytes);
+    }
+
     pub(crate) fn send(&mut self, channel: u16, method: &impl Arguments) {
         self.write(&framed(channel, method));
     }

@@ -90,6 +90,7 @@ fn a_certificate_authenticates_a_client() {
         password: None,
         tags: Vec::new(),
         is_remote_allowed: true,
+        is_default: false,
     });
     setting.amqp.vhosts[0].permissions.push(AmqpPermission {
         user: "machine".to_owned(),

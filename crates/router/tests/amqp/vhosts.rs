@@ -53,6 +53,7 @@ fn start(directory: &Path) -> Rig {
             read: all(),
         }],
         replicated: None,
+        is_default: false,
     });
     let users = rig.router.ready_users(&amqp).expect("are right");
     rig.router.put_users(users.expect("AMQP is on"));

@@ -1,0 +1,182 @@
+//! Changes by operators.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, mpsc};
+use std::time::Instant;
+
+use crosstie_config as model;
+use crosstie_metadata::{
+    Applied, Change, Effect, Layers, Metadata, Outcome, Refusal, RefusalKind, VhostLimit,
+};
+use crosstie_store::NewSetting;
+
+use super::live::{deletions, report_overridden};
+use super::users::users;
+use crate::broker::Broker;
+use crate::identity::{self, ServerProperties};
+use crate::vhost::SharedVhost;
+
+impl Broker {
+    /// Makes a change: in the store first, then here. Waits for the store, and needs a tokio context.
+    pub(crate) fn change(self: &Arc<Self>, change: Change) -> Result<Outcome, Refusal> {
+        let _one_at_a_time = self.metadata.begin();
+        let before = self.follow_vhosts();
+        let (next, applied) = before.apply(change, &mut salt)?;
+        let Applied {
+            outcome,
+            records,
+            effects,
+        } = applied;
+        self.change_vhosts(&next, &effects)?;
+        let settings: Vec<NewSetting> = records
+            .into_iter()
+            .map(|record| (record.key.into(), record.value.map(Arc::from)))
+            .collect();
+        if !settings.is_empty() {
+            let put = self.shared.put_settings(settings);
+            put.map_err(|why| {
+                let reason = format!("the store cannot keep the change: {why}");
+                Refusal::new(RefusalKind::NotStored, reason)
+            })?;
+        }
+        self.metadata.put(Arc::new(next));
+        self.carry_out(&effects);
+        Ok(outcome)
+    }
+
+    /// Follows a changed configuration: its entries count. The store deletes those that it overrides a moment later.
+    pub(crate) fn reconfigure(&self, layers: Layers) {
+        let _one_at_a_time = self.metadata.begin();
+        let (next, overridden, orphans) = self.metadata.now().reconfigured(layers);
+        let mut deleted = report_overridden(&overridden);
+        deleted.extend(deletions(&orphans));
+        self.shared.put_settings_later(deleted);
+        self.metadata.put(Arc::new(next));
+        self.put_changed_users();
+    }
+
+    /// Forgets what a deleted vhost had.
+    pub(crate) fn forget_vhost_entries(&self) {
+        let _one_at_a_time = self.metadata.begin();
+        self.follow_vhosts();
+    }
+
+    /// The metadata with the vhosts that there are at present. The caller has begun a change.
+    fn follow_vhosts(&self) -> Arc<Metadata> {
+        let local = self.local_vhosts();
+        let local = local.iter().filter(|vhost| vhost.is_open());
+        let replicated = self.replicated().iter();
+        let vhosts: BTreeSet<_> = local
+            .map(|vhost| Arc::clone(vhost.name()))
+            .chain(replicated.map(|found| Arc::clone(&found.name)))
+            .collect();
+        if let Some((next, forgotten)) = self.metadata.now().with_vhosts(&vhosts) {
+            self.shared
+                .put_settings_later(deletions(&forgotten).collect());
+            self.metadata.put(Arc::new(next));
+        }
+        self.metadata.now()
+    }
+
+    /// Creates and deletes the vhosts of a change, and waits until that is done.
+    fn change_vhosts(self: &Arc<Self>, next: &Metadata, effects: &[Effect]) -> Result<(), Refusal> {
+        let vhosts = effects.iter().filter_map(|effect| match effect {
+            Effect::Vhost(name) => Some(name),
+            _ => None,
+        });
+        for name in vhosts {
+            let (done, outcome) = mpsc::channel();
+            let on_done = move |outcome| {
+                // The caller waits.
+                let _ = done.send(outcome);
+            };
+            match next.has_vhost(name) {
+                true => self.add_vhost(name, on_done),
+                false => self.delete_vhost(name, on_done),
+            }
+            match outcome.recv() {
+                Ok(Ok(_)) => {}
+                Ok(Err(error)) => {
+                    return Err(Refusal::new(RefusalKind::Unsupported, error.to_string()));
+                }
+                Err(mpsc::RecvError) => {
+                    let reason = format!("vhost '{name}': the router is being stopped");
+                    return Err(Refusal::new(RefusalKind::NotStored, reason));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn carry_out(&self, effects: &[Effect]) {
+        let is_of_users =
+            |effect: &Effect| matches!(effect, Effect::Permissions { .. } | Effect::User(_));
+        if effects.iter().any(is_of_users) {
+            self.put_changed_users();
+        }
+        for effect in effects {
+            match effect {
+                Effect::GlobalParameter(name) if **name == *identity::CLUSTER_NAME => {
+                    self.put_cluster_name();
+                }
+                Effect::Policies(vhost) => self.put_policies(vhost),
+                Effect::VhostLimits(vhost) => self.put_vhost_limits(vhost),
+                // Limits of users are read when a connection or a channel is opened.
+                _ => {}
+            }
+        }
+    }
+
+    fn put_changed_users(&self) {
+        let users = users(&self.metadata.now());
+        self.put_users_now(Arc::new(users));
+    }
+
+    fn put_vhost_limits(&self, name: &str) {
+        let max = self.metadata.now().vhost_limit(name, VhostLimit::Queues);
+        if let Ok(vhost) = self.vhost(name) {
+            vhost.limit_queues(max);
+        }
+    }
+
+    fn put_policies(&self, name: &str) {
+        let policies = Arc::new(self.metadata.now().policies(name));
+        if let Ok(vhost) = self.vhost(name) {
+            let mut turn = vhost.turn(Instant::now());
+            let (vhost, now, outbox) = turn.enter();
+            vhost.set_policies(now, policies, outbox);
+            turn.finish();
+        }
+    }
+
+    /// Puts the cluster's name into the server properties of later connections.
+    pub(crate) fn put_cluster_name(&self) {
+        let metadata = self.metadata.now();
+        let mut parameters = metadata.global_parameters();
+        let name = parameters.find(|(name, _)| ***name == *identity::CLUSTER_NAME);
+        let name = name.and_then(|(_, value)| value.as_str());
+        let mut properties = self.server_properties.write();
+        let identity = model::AmqpIdentity {
+            cluster_name: name.map(str::to_owned),
+            ..properties.identity.clone()
+        };
+        *properties = ServerProperties::of(&identity);
+    }
+}
+
+impl SharedVhost {
+    fn limit_queues(self: &Arc<Self>, max: Option<usize>) {
+        let mut turn = self.turn(Instant::now());
+        let (vhost, ..) = turn.enter();
+        vhost.limit_queues(max);
+        turn.finish();
+    }
+}
+
+/// Unpredictable bytes.
+fn salt() -> [u8; 4] {
+    let mut salt = [0; 4];
+    // A node without random bytes has not started.
+    let _ = getrandom::fill(&mut salt);
+    salt
+}

@@ -1,0 +1,77 @@
+//! The present metadata.
+
+use std::sync::Arc;
+
+use crosstie_metadata::{Key, Layers, Metadata, Unreadable};
+use crosstie_store::{NewSetting, Setting};
+use parking_lot::{Mutex, MutexGuard, RwLock};
+
+/// The present metadata, which one change at a time replaces.
+pub(crate) struct LiveMetadata {
+    now: RwLock<Arc<Metadata>>,
+    changing: Mutex<()>,
+}
+
+impl LiveMetadata {
+    pub(crate) fn new(metadata: Metadata) -> Self {
+        Self {
+            now: RwLock::new(Arc::new(metadata)),
+            changing: Mutex::default(),
+        }
+    }
+
+    /// The metadata of a configuration with what a store has kept. Also returns the records that the store is to delete,
+    /// because the configuration has those entries.
+    pub(crate) fn restore(
+        layers: Layers,
+        settings: &[Setting],
+        accepts_loss: bool,
+    ) -> Result<(Metadata, Vec<NewSetting>), Unreadable> {
+        let mut metadata = Metadata::new(layers);
+        let mut overridden = Vec::new();
+        for Setting { key, value } in settings {
+            match metadata.restore(key, value) {
+                Ok(None) => {}
+                Ok(Some(key)) => overridden.push(key),
+                Err(error) if accepts_loss => {
+                    tracing::error!("continuing without an entry of the store: {error}");
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        let orphans = metadata.forget_orphans();
+        let mut deleted = report_overridden(&overridden);
+        deleted.extend(deletions(&orphans));
+        Ok((metadata, deleted))
+    }
+
+    pub(crate) fn now(&self) -> Arc<Metadata> {
+        Arc::clone(&self.now.read())
+    }
+
+    /// Keeps other changes waiting.
+    pub(crate) fn begin(&self) -> MutexGuard<'_, ()> {
+        self.changing.lock()
+    }
+
+    /// Replaces the metadata. The caller has begun a change.
+    pub(crate) fn put(&self, metadata: Arc<Metadata>) {
+        *self.now.write() = metadata;
+    }
+}
+
+/// Warns of entries of run time that the configuration has too. Returns the records that delete them.
+pub(crate) fn report_overridden(overridden: &[Key]) -> Vec<NewSetting> {
+    for key in overridden {
+        tracing::warn!(
+            "{key} was changed at run time, and the configuration has it now: the configuration counts, the change is \
+             deleted"
+        );
+    }
+    deletions(overridden).collect()
+}
+
+/// The records that delete entries.
+pub(crate) fn deletions(keys: &[Key]) -> impl Iterator<Item = NewSetting> {
+    keys.iter().map(|key| (key.text().into(), None))
+}

@@ -1,0 +1,18 @@
+//! What operators change at run time: kept in the store, and put into effect on present connections.
+//!
+//! ```text
+//! configuration ─▶ layers ─┐
+//! store ─▶ settings ───────┴▶ Metadata ─▶ Users, limits of vhosts
+//!
+//! Broker::change ─▶ Metadata::apply ─▶ Shared::put_settings ─▶ effects
+//! ```
+
+mod change;
+mod layers;
+mod limits;
+mod live;
+mod users;
+
+pub(crate) use layers::layers;
+pub(crate) use live::LiveMetadata;
+pub(crate) use users::users;
