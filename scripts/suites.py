@@ -245,6 +245,12 @@ def of_amqp() -> list[Suite]:
             *[needs.rabbitmq, needs.rust_client, needs.strace],
         ),
         black_box(
+            "mgmt",
+            "RabbitMQ's management API: its answers, its tools, requests that break the rules",
+            ["mgmt"],
+            needs.rabbitmq,
+        ),
+        black_box(
             "oslo",
             "oslo.messaging's own functional tests over Crosstie; our instruments and it",
             ["oslo_messaging"],

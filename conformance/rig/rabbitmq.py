@@ -44,13 +44,9 @@ class RabbitMq(Broker):
         super().__init__("rabbitmq", "127.0.0.1", port)
         self.directory = directory
         (directory / "definitions.json").write_text(json.dumps(definitions()))
-        (directory / "enabled_plugins").write_text(f"[{','.join(PLUGINS)}].\n")
-        (directory / "rabbitmq.conf").write_text(
-            f"listeners.tcp.1 = 127.0.0.1:{port}\n"
-            f"load_definitions = {directory}/definitions.json\n"
-            "disk_free_limit.absolute = 1MB\n"
-            "log.console = false\n"
-        )
+        plugins, lines = self.configuration()
+        (directory / "enabled_plugins").write_text(f"[{','.join(plugins)}].\n")
+        (directory / "rabbitmq.conf").write_text(lines)
         terms = advanced or "[{kernel, [{inet_dist_use_interface, {127,0,0,1}}]}]."
         (directory / "advanced.config").write_text(terms)
         self.environment = {
@@ -69,6 +65,15 @@ class RabbitMq(Broker):
         }
         self.output = (directory / "output").open("wb")
         self.start()
+
+    def configuration(self) -> tuple[list[str], str]:
+        """Return its plugins, and the lines of its configuration."""
+        return list(PLUGINS), (
+            f"listeners.tcp.1 = 127.0.0.1:{self.port}\n"
+            f"load_definitions = {self.directory}/definitions.json\n"
+            "disk_free_limit.absolute = 1MB\n"
+            "log.console = false\n"
+        )
 
     def start(self) -> None:
         """Start the server, for the first time or again, and wait until it serves."""

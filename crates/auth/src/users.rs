@@ -124,6 +124,15 @@ impl Users {
         self.by_name.get(user)?.permissions.get(vhost)
     }
 
+    /// The permissions of a user, by vhost.
+    pub fn permissions_of(
+        &self,
+        user: &str,
+    ) -> impl Iterator<Item = (&Arc<str>, &Arc<Permissions>)> + use<'_> {
+        let known = self.by_name.get(user).into_iter();
+        known.flat_map(|known| known.permissions.iter())
+    }
+
     /// All users, by name.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<User>> {
         self.by_name.values().map(|known| &known.user)

@@ -4,7 +4,7 @@ use crosstie_amqp::{Array, Table, TableBuf, Value};
 use crosstie_config::Json;
 
 /// A table as an object. Bytes that are not UTF-8 are replaced; timestamps are in seconds.
-pub(super) fn to_json(table: Table<'_>) -> Json {
+pub fn to_json(table: Table<'_>) -> Json {
     let fields = table.iter();
     fields
         .map(|(name, value)| (name.to_owned(), value_to_json(value)))
@@ -40,7 +40,7 @@ fn array_to_json(array: Array<'_>) -> Json {
 
 /// Converts the arguments of a definitions file to a table. Whole numbers become `long` (`l`), as in RabbitMQ's own
 /// import. Values nested deeper than a table allows are left out.
-pub(super) fn from_json(arguments: &[(String, Json)]) -> TableBuf {
+pub fn from_json(arguments: &[(String, Json)]) -> TableBuf {
     let mut table = TableBuf::new();
     for (name, value) in arguments {
         let mut bytes = Vec::new();

@@ -28,6 +28,7 @@ use super::limits::{paging, vhost_config};
 use super::logins::Logins;
 use super::metadata::{LiveMetadata, layers, users};
 use super::outbox::VhostOutbox;
+use super::particulars::Particulars;
 use super::peer::Peer;
 use super::replicated::Whose;
 use super::replication::{self, Ownership, Replicated};
@@ -64,6 +65,7 @@ pub struct Broker {
     pub totals: Totals,
     pub splices: Splices,
     pub home: Home,
+    pub particulars: Particulars,
 }
 
 /// The router that a broker belongs to.
@@ -136,6 +138,7 @@ impl Broker {
             totals: Totals::default(),
             splices: Splices::default(),
             home,
+            particulars: Particulars::of(&amqp, directory),
         });
         let config = CommitterConfig {
             disk_free_bytes_min: limits.disk_free_bytes_min,
@@ -338,7 +341,7 @@ impl Broker {
     }
 
     /// Whether a vhost of that name exists, on this node or another.
-    pub(crate) fn has_vhost(&self, name: &str) -> bool {
+    pub fn has_vhost(&self, name: &str) -> bool {
         self.local(name).is_some() || self.replicated_of(name).is_some()
     }
 
@@ -402,7 +405,11 @@ impl Broker {
 
     /// The connections that are in a vhost, oldest first.
     pub fn connections(&self) -> Vec<ConnectionStatus> {
-        let mut connections = Vec::new();
+        self.each_peer(|peer| Some(peer.status()))
+    }
+
+    pub(super) fn each_peer<T>(&self, read: impl Fn(&Arc<Peer>) -> Option<T>) -> Vec<T> {
+        let mut read_ones = Vec::new();
         let mut next = 0;
         loop {
             // Copying the handles in parts keeps the lock short: peers that connect or leave do not wait for the
@@ -412,10 +419,10 @@ impl Broker {
                 let part = peers.range(next..).take(PEERS_MAX);
                 part.map(|(_, peer)| Arc::clone(peer)).collect()
             };
-            connections.extend(part.iter().map(|peer| peer.status()));
+            read_ones.extend(part.iter().filter_map(&read));
             match part.last() {
                 Some(last) => next = last.number + 1,
-                None => return connections,
+                None => return read_ones,
             }
         }
     }

@@ -36,6 +36,12 @@ pub struct About {
     pub client: String,
     /// The client's address, if another node has spliced the connection to this one.
     pub from: Option<Box<str>>,
+    /// The SASL mechanism; empty for a client of another node or of the router itself.
+    pub mechanism: &'static str,
+    /// Maximum number of channels; 0 is no limit.
+    pub channels_max: u16,
+    /// Heartbeat interval in seconds; 0 disables heartbeats.
+    pub heartbeat_s: u16,
 }
 
 pub(super) const CHANNELS_MIN: u16 = 1;

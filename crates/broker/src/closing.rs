@@ -27,6 +27,17 @@ impl Broker {
         Ok(())
     }
 
+    /// The same, with a text for the client.
+    pub(crate) fn close_connection_saying(&self, number: u64, text: &str) {
+        let peers = self.peers.lock();
+        if let Some(peer) = peers.get(&number).filter(|peer| !peer.is_closing()) {
+            report::connection_forced(&peer.connection, text);
+            Cause::Operator.note(&peer.connection);
+            peer.force_close_with(&format!("{} - {text}", ReplyCode::ConnectionForced));
+            self.home.watch.closing(peer.watch, peer.closing_timeout);
+        }
+    }
+
     /// Closes all connections of a vhost that accepts no more clients.
     pub(crate) fn close_vhost(&self, vhost: &Arc<SharedVhost>, reason: &str) {
         for peer in self.peers.lock().values() {

@@ -163,7 +163,7 @@ impl FlowControl {
     }
 
     /// Whether the store's low disk blocks publishers.
-    pub(crate) fn is_disk_low(&self) -> bool {
+    pub fn is_disk_low(&self) -> bool {
         self.disk.stands()
     }
 
@@ -189,7 +189,7 @@ impl FlowControl {
     }
 
     /// Whether publishers are blocked because memory is full.
-    pub(crate) fn is_memory_full(&self) -> bool {
+    pub fn is_memory_full(&self) -> bool {
         self.memory.stands()
     }
 

@@ -38,6 +38,9 @@ impl<V> LetIn<V> {
             name: account.name,
             client: account.client,
             from: Some(account.from.into()),
+            mechanism: "",
+            channels_max: account.channels_max,
+            heartbeat_s: account.heartbeat_s,
         };
         let capabilities = Capabilities {
             authentication_failure_close: account.authentication_failure_close,

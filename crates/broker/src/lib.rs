@@ -16,7 +16,7 @@
 //! To use the broker: call `Router::start_amqp` once, before the transports that lead to it; then
 //! `Router::amqp` for operators.
 
-mod arguments;
+pub mod arguments;
 mod backlog;
 mod broker;
 mod certificate;
@@ -31,9 +31,11 @@ mod declared;
 mod deletion;
 mod flow;
 mod handled;
+pub mod http_logins;
 mod identity;
 mod import;
 mod incomplete;
+pub mod inspection;
 mod let_in;
 pub mod limits;
 mod listings;
@@ -46,6 +48,7 @@ mod operator_error;
 mod operators;
 mod outbox;
 mod pages;
+mod particulars;
 mod peer;
 mod phase;
 pub mod replicated;
@@ -70,6 +73,7 @@ mod vhosts;
 
 pub use broker::{Broker, Home};
 pub use changed_users::ReadyUsers;
+pub use client::About;
 pub use conversation::AmqpEndpoint;
 pub use crosstie_jetstream::Credentials as NatsCredentials;
 pub use crosstie_metadata::{
@@ -80,6 +84,7 @@ pub use import::try_import;
 pub use metrics::register as register_metrics;
 pub use operator_error::OperatorError;
 pub use operators::Operators;
+pub use particulars::Particulars;
 pub use replicated::{Means, Moved, Recovered, Whose};
 pub use replication::{Ownership, cluster_listeners};
 pub use status::{

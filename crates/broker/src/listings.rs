@@ -122,14 +122,23 @@ impl SharedVhost {
 
     /// Returns all parts of a listing. Connections take their turns between the parts, so that an entry that is added
     /// or removed meanwhile may be missing or listed twice.
-    fn list<T>(&self, part: fn(&Vhost<Arc<Peer>>, usize, usize) -> Part<T>) -> Vec<T> {
+    pub(super) fn list<T>(&self, part: fn(&Vhost<Arc<Peer>>, usize, usize) -> Part<T>) -> Vec<T> {
+        self.list_wanted(part, |_| true)
+    }
+
+    /// The same, without the items that are not wanted.
+    pub(super) fn list_wanted<T>(
+        &self,
+        part: fn(&Vhost<Arc<Peer>>, usize, usize) -> Part<T>,
+        is_wanted: impl Fn(&T) -> bool,
+    ) -> Vec<T> {
         let mut all = Vec::new();
         let mut next = Some(0);
         while let Some(place) = next {
             let vhost = self.lock();
             let part = part(&vhost, place, PLACES_MAX);
             MutexGuard::unlock_fair(vhost);
-            all.extend(part.items);
+            all.extend(part.items.into_iter().filter(&is_wanted));
             next = part.next;
         }
         all

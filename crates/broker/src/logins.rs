@@ -40,7 +40,7 @@ pub(super) enum For {
 }
 
 /// Interval at which a waiting attempt asks for its turn.
-const PLACE_INTERVAL: Duration = Duration::from_millis(100);
+pub(super) const PLACE_INTERVAL: Duration = Duration::from_millis(100);
 
 impl Logins {
     pub(crate) fn new(delay_max: Duration, keeper: Handle) -> Self {

@@ -180,6 +180,7 @@ impl Negotiation {
                     logins.note_right(guess);
                 }
                 self.client.about.user = Arc::clone(&user.name);
+                self.client.about.mechanism = mechanism.name();
                 self.client.user = Some(user);
                 self.awaited = Awaited::TuneOk;
                 peer::send(connection, self.client.version, &tune(options));
@@ -299,6 +300,8 @@ impl Negotiation {
         self.client.frame_bytes_max = tune_ok.frame_max;
         self.client.channels_max = tune_ok.channel_max;
         self.client.heartbeat_s = tune_ok.heartbeat;
+        self.client.about.channels_max = tune_ok.channel_max;
+        self.client.about.heartbeat_s = tune_ok.heartbeat;
         Ok(())
     }
 
@@ -395,7 +398,7 @@ fn mechanisms(options: &AmqpTransport, is_certified: bool) -> Vec<Mechanism> {
     offered.collect()
 }
 
-fn is_loopback(peer: PeerAddress) -> bool {
+pub(super) fn is_loopback(peer: PeerAddress) -> bool {
     match peer {
         PeerAddress::Tcp(address) => match address.ip().to_canonical() {
             IpAddr::V4(ip) => ip.is_loopback(),

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crosstie_amqp::ReplyCode;
+use crosstie_auth::Users;
 use crosstie_metadata::{Change, Metadata, Outcome, Refusal};
 use tokio::runtime::Handle;
 
 use super::broker::Broker;
+use super::inspection::{ChannelView, ConnectionView};
 use super::operator_error::OperatorError;
 use super::replicated::{Means, Move, Moved, Order, Recover, Recovered, Reply};
 use super::status::{
@@ -96,6 +98,35 @@ impl Operators {
         self.act(|| self.broker.change(change))
     }
 
+    /// The connections of all vhosts in detail, oldest first.
+    pub fn connection_views(&self) -> Vec<ConnectionView> {
+        self.broker.connection_views()
+    }
+
+    /// The channels of all connections.
+    pub fn channel_views(&self) -> Vec<ChannelView> {
+        self.broker.channel_views()
+    }
+
+    /// The vhosts that are open on this node, by name.
+    pub fn open_vhosts(&self) -> Vec<Arc<SharedVhost>> {
+        self.broker.vhosts()
+    }
+
+    /// The vhost of that name, if it is open on this node.
+    pub fn open_vhost(&self, name: &str) -> Result<Arc<SharedVhost>, OperatorError> {
+        self.vhost(name)
+    }
+
+    /// The present users.
+    pub fn users(&self) -> Arc<Users> {
+        self.broker.users.now()
+    }
+
+    pub fn broker(&self) -> &Arc<Broker> {
+        &self.broker
+    }
+
     /// Removes the ready messages of a queue. Returns their number.
     pub fn purge_queue(&self, vhost: &str, queue: &str) -> Result<u64, OperatorError> {
         let shared = self.vhost(vhost)?;
@@ -126,6 +157,11 @@ impl Operators {
     /// Closes a connection with 320 `CONNECTION_FORCED` and the reason.
     pub fn close_connection(&self, number: u64, reason: &str) -> Result<(), OperatorError> {
         self.act(|| self.broker.close_connection(number, reason))
+    }
+
+    /// The same with a text for the client in the place of a reason, unless the connection is gone or closing already.
+    pub fn close_connection_saying(&self, number: u64, text: &str) {
+        self.act(|| self.broker.close_connection_saying(number, text));
     }
 
     /// The active alarms.

@@ -39,7 +39,7 @@ pub struct Residence<'r> {
 pub const FRAME_BYTES_MAX: u32 = 128 * 1024;
 
 /// No transport has this number.
-const TRANSPORT: u32 = 0;
+pub(super) const TRANSPORT: u32 = 0;
 
 /// The client's time to answer `connection.close`.
 const CLOSING_TIMEOUT: Duration = Duration::from_secs(2);
@@ -81,6 +81,9 @@ pub fn let_in(
         name,
         client: format!("Crosstie {}", env!("CARGO_PKG_VERSION")),
         from: None,
+        mechanism: "",
+        channels_max: 1,
+        heartbeat_s: 0,
     };
     let vhost = (shared, Arc::clone(permissions));
     let is_impersonator = found.tags.iter().any(|tag| tag == "impersonator");

@@ -23,7 +23,7 @@ pub(crate) type BackedUp = Result<Backup, StoreError>;
 
 /// The store's thread, the flow control, and the memory that belongs to no queue yet.
 pub struct Shared {
-    pub(crate) flow: FlowControl,
+    pub flow: FlowControl,
     pub incomplete: Incomplete,
     /// `None` before the start and after the stop; read only for durable records.
     committer: RwLock<Option<Committer>>,

@@ -54,12 +54,12 @@ pub use outbox::{Outbox, Refused};
 pub use queues::{LEVELED, Page, Paged, Want, level_end};
 pub use status::{
     BindingStatus, ChannelStatus, ConsumerStatus, Counts, ExchangeStatus, Part, QueueStatus,
-    RefusedLetters,
+    QueueView, RefusedLetters, Uncommitted,
 };
 pub use streams::{
     StreamAppend, StreamChange, StreamDeclared, StreamExtent, StreamFilter, StreamFrom,
     StreamLimits, StreamMessage, StreamPage, StreamPlace, StreamWant,
 };
 pub use time::Time;
-pub use topology::QueueKind;
+pub use topology::{QueueKind, arguments_hash};
 pub use vhost::{OperatorError, Vhost};

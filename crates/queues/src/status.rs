@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crosstie_amqp::TableBuf;
 
-use crate::Destination;
 use crate::policy::Applied;
+use crate::{ConnectionKey, Destination};
 
 /// A part of a listing.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,6 +36,20 @@ pub struct QueueStatus {
     pub applied: Option<Arc<Applied>>,
 }
 
+/// A queue in the detail of RabbitMQ's management API.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QueueView {
+    pub status: QueueStatus,
+    /// Ready messages in memory. Those on the disk alone are the rest.
+    pub messages_in_memory: usize,
+    /// The consumer with the exclusive right to the queue.
+    pub exclusive_consumer: Option<Arc<str>>,
+    /// The active consumer of a queue with `x-single-active-consumer`.
+    pub active_consumer: Option<Arc<str>>,
+    /// The connection that an exclusive queue belongs to.
+    pub owner: Option<ConnectionKey>,
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExchangeStatus {
     pub name: Arc<str>,
@@ -62,6 +76,7 @@ pub struct BindingStatus {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConsumerStatus {
+    pub connection: ConnectionKey,
     pub queue: Arc<str>,
     pub consumer_tag: Arc<str>,
     pub user: Arc<str>,
@@ -72,6 +87,7 @@ pub struct ConsumerStatus {
     pub prefetch_count: u16,
     /// `x-priority`.
     pub priority: i64,
+    /// Messages that were sent to it and that it has not answered.
     pub messages_unacknowledged: usize,
     /// Whether it does not wait behind a single active consumer.
     pub active: bool,
@@ -87,6 +103,19 @@ pub struct ChannelStatus {
     pub messages_unconfirmed: usize,
     /// 0: without limit.
     pub prefetch_count: u16,
+    /// For all consumers together; 0: without limit.
+    pub prefetch_count_global: u16,
+    /// Whether it has selected transactions.
+    pub is_transactional: bool,
+    /// Publications and acknowledgements of its open transaction.
+    pub uncommitted: Uncommitted,
+}
+
+/// The methods of an open transaction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Uncommitted {
+    pub messages: usize,
+    pub acknowledgements: usize,
 }
 
 /// Dead letters that queues keep because a target is missing or full.

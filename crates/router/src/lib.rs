@@ -27,6 +27,7 @@ mod joint_counts;
 mod joint_state;
 mod joints;
 mod leaving;
+mod management_api;
 mod meta_session;
 mod metrics;
 mod opening;

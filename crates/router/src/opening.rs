@@ -18,6 +18,7 @@ use crosstie_site::site::Site;
 use crosstie_transport::ConnectionLimits;
 
 use crate::conversing::{Conversing, Opened};
+use crate::management_api::HOSTS;
 use crate::router::Router;
 use crate::status_page::Told;
 
@@ -58,6 +59,7 @@ impl Router {
                     certificate,
                 })
             }
+            TransportKind::AmqpManagement => self.management(transport, earlier),
             kind => {
                 let realms = &self.state.realms;
                 let former = earlier.last().and_then(|former| former.entrance.as_deref());
@@ -87,6 +89,34 @@ impl Router {
                 })
             }
         }
+    }
+
+    fn management(
+        &self,
+        transport: &model::Transport,
+        earlier: &[Conversing],
+    ) -> io::Result<Opened> {
+        let http = self.broker_http()?;
+        let (state, directory) = (&self.state, &self.options.directory);
+        let (id, endpoint) = (&transport.id, &transport.endpoint);
+        let certificate = state.open_certificate(id, endpoint, directory, HTTP)?;
+        let (bounds, tls) = (&state.bounds, certificate.as_ref());
+        let limits = Arc::clone(&bounds.limits);
+        let timeout = bounds.handshake_timeout;
+        let listening = self.listening(transport, timeout, limits, tls, earlier);
+        let kept = Arc::clone(&listening);
+        let entrance = Entrance::of_http(&state.realms, kept, &HOSTS, http);
+        let entrance = Arc::new(entrance);
+        let conversing = Conversing {
+            listening,
+            entrance: Some(Arc::clone(&entrance)),
+        };
+        Ok(Opened {
+            conversing,
+            endpoint: entrance,
+            nodelay: true,
+            certificate,
+        })
     }
 
     fn listening(

@@ -9,6 +9,7 @@ use crosstie_config as model;
 use crosstie_front::bounds::Bounds;
 use crosstie_front::certificate::Certificate;
 use crosstie_front::watch::Watch;
+use crosstie_mgmt::Api;
 use crosstie_realms::realm::SharedRealm;
 use crosstie_realms::realms::{Node, Realms};
 use crosstie_site::programs::Hosting;
@@ -30,8 +31,8 @@ pub(crate) struct Registry {
     pub(crate) watch: Arc<Watch>,
     /// Per listener.
     pub(crate) page_connections_max: usize,
-    /// The URLs of the listeners, by the transports' ids.
-    pub(crate) addresses: Mutex<Vec<(String, Vec<String>)>>,
+    /// The URLs of the listeners, by the transports' ids and kinds.
+    pub(crate) addresses: Mutex<Vec<(String, &'static str, Vec<String>)>>,
     /// For web services and pages.
     pub(crate) grounds: Grounds,
     testees: Mutex<Vec<Arc<TesteeTransport>>>,
@@ -39,6 +40,8 @@ pub(crate) struct Registry {
     certificates: Mutex<Vec<Weak<Certificate>>>,
     /// Set at most once.
     amqp: OnceLock<Arc<Broker>>,
+    /// The broker's management API, made with the first transport that needs it.
+    api: OnceLock<Arc<Api>>,
     joints: Mutex<Vec<Arc<JointState>>>,
     pub(crate) rlinks: RLinks,
     /// Set if another process waits for the end of the router.
@@ -79,6 +82,7 @@ impl Registry {
             testees: Mutex::default(),
             certificates: Mutex::default(),
             amqp: OnceLock::new(),
+            api: OnceLock::new(),
             joints: Mutex::default(),
             rlinks: RLinks::default(),
             haste: OnceLock::new(),
@@ -140,6 +144,20 @@ impl Registry {
     /// The broker of AMQP transports.
     pub(crate) fn amqp(&self) -> Option<&Arc<Broker>> {
         self.amqp.get()
+    }
+
+    /// The broker's management API, or the one that `make` returns.
+    pub(crate) fn api(&self, make: impl FnOnce() -> Option<Arc<Api>>) -> Option<Arc<Api>> {
+        if let Some(api) = self.api.get() {
+            return Some(Arc::clone(api));
+        }
+        let made = make()?;
+        Some(Arc::clone(self.api.get_or_init(|| made)))
+    }
+
+    /// The node's id.
+    pub(crate) fn node(&self) -> &str {
+        &self.realms.node
     }
 
     /// Sets the broker. Returns false if it was set before.

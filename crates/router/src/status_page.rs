@@ -179,7 +179,7 @@ const STYLE: &str = ":root{color-scheme:light dark}\
 fn addresses(routers: &[Arc<Registry>]) -> String {
     let mut rows = String::new();
     for router in routers {
-        for (transport, urls) in &*router.addresses.lock() {
+        for (transport, _, urls) in &*router.addresses.lock() {
             let urls: Vec<_> = urls.iter().map(|url| escaped(url)).collect();
             let _ = write!(
                 rows,

@@ -223,7 +223,8 @@ impl Router {
     /// Updates the clients' addresses on the pages.
     pub(crate) fn show_addresses(&self, transports: &[RunningTransport]) {
         let public = transports.iter().filter(|transport| !transport.is_private);
-        let addresses = public.map(|transport| (transport.id.clone(), transport.urls.clone()));
+        let addresses =
+            public.map(|transport| (transport.id.clone(), transport.kind, transport.urls.clone()));
         *self.state.addresses.lock() = addresses.collect();
     }
 
@@ -380,6 +381,7 @@ pub(crate) fn kind(kind: &TransportKind) -> &'static str {
         TransportKind::Universal { .. } => "universal",
         TransportKind::Web(_) => "web",
         TransportKind::Amqp(_) => "amqp",
+        TransportKind::AmqpManagement => "amqp.management",
         TransportKind::Testee(testee) => match testee.kind {
             TesteeKind::WebSocket(_) => "websocket.testee",
             _ => "stream.testee",

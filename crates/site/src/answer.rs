@@ -1,10 +1,13 @@
 //! Simple answers: a text, a page, a value.
 
 use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
+use hyper::body::{Body as HttpBody, Frame};
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Response, StatusCode};
 
@@ -16,6 +19,26 @@ pub fn full(bytes: impl Into<Bytes>) -> Body {
     Full::new(bytes.into())
         .map_err(|never| match never {})
         .boxed_unsync()
+}
+
+/// A body whose parts are made while it is sent.
+pub fn parts(parts: Box<dyn Iterator<Item = Vec<u8>> + Send>) -> Body {
+    Parts(parts).boxed_unsync()
+}
+
+struct Parts(Box<dyn Iterator<Item = Vec<u8>> + Send>);
+
+impl HttpBody for Parts {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        let part = self.0.next();
+        Poll::Ready(part.map(|part| Ok(Frame::data(part.into()))))
+    }
 }
 
 /// An answer of that media type.

@@ -63,7 +63,7 @@ use pages::Pages;
 use site::Site;
 
 /// A service at a path.
-pub(crate) trait Service: Send + Sync {
+pub trait Service: Send + Sync {
     /// Answers one request.
     fn answer(&self, asked: Asked) -> Answering<'_>;
 
@@ -74,7 +74,7 @@ pub(crate) trait Service: Send + Sync {
 }
 
 /// An answer in progress.
-pub(crate) type Answering<'a> = Pin<Box<dyn Future<Output = Response<Body>> + Send + 'a>>;
+pub type Answering<'a> = Pin<Box<dyn Future<Output = Response<Body>> + Send + 'a>>;
 
 /// One request, with its connection and listener.
 pub struct Asked {

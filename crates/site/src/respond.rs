@@ -72,6 +72,16 @@ fn answering(
         report::peer_fault(&connection, "http", &reason);
         return ready(answer::text(StatusCode::FORBIDDEN, reason));
     }
+    if let Some(whole) = &site.whole {
+        return whole.answer(Asked {
+            request,
+            entrance,
+            connection,
+            takeover,
+            base: String::new(),
+            rest: Vec::new(),
+        });
+    }
     let mut components = match crosstie_web::path::components(request.uri().path()) {
         Ok(components) => components,
         Err(e) => {

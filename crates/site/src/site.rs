@@ -13,6 +13,8 @@ use crate::pages::Pages;
 pub struct Site {
     /// Absent on a listener for pages alone.
     root: Option<Branch>,
+    /// The service of every path, in place of a tree.
+    pub(super) whole: Option<Box<dyn Service>>,
     pub(super) options: WebOptions,
     pub(super) pages: Pages,
 }
@@ -46,6 +48,7 @@ impl Site {
     pub(super) fn new(web: &Web, pages: Pages, make: &Make<'_>) -> io::Result<Self> {
         Ok(Self {
             root: Some(Branch::new(&web.paths, make)?),
+            whole: None,
             options: web.options.clone(),
             pages,
         })
@@ -55,6 +58,7 @@ impl Site {
     pub fn of_pages(pages: Pages) -> Self {
         Self {
             root: None,
+            whole: None,
             options: WebOptions {
                 access_log: false,
                 hsts_max_age: None,
@@ -65,8 +69,21 @@ impl Site {
         }
     }
 
+    /// A service that reads paths itself, as the client sent them.
+    pub fn of_service(service: Box<dyn Service>, pages: Pages) -> Self {
+        let of_pages = Self::of_pages(pages);
+        Self {
+            whole: Some(service),
+            options: WebOptions {
+                client_timeout: None,
+                ..of_pages.options
+            },
+            ..of_pages
+        }
+    }
+
     pub(super) fn has_services(&self) -> bool {
-        self.root.is_some()
+        self.root.is_some() || self.whole.is_some()
     }
 
     /// The service at these components. Children take precedence over the parent's service at `/`.

@@ -65,6 +65,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "transport",
         ],
     ),
+    ("mgmt", &["amqp", "auth", "broker", "queues", "transport"]),
     (
         "site",
         &[
@@ -88,6 +89,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "fabric",
             "front",
             "joints",
+            "mgmt",
             "realms",
             "rlinks",
             "routing",
@@ -178,7 +180,7 @@ const LAYERS: &[&[&str]] = &[
     &["jetstream", "store", "streams", "transport", "wan"],
     &["client", "front", "oslo", "report", "testee"],
     &["broker", "conformance", "realms", "terminal"],
-    &["bench", "site"],
+    &["bench", "mgmt", "site"],
     &["router"],
     &["node"],
     &["cli", "lab"],

@@ -36,6 +36,7 @@ mod memory;
 mod meter;
 mod out;
 mod overflow;
+mod own_end;
 mod own_items;
 pub mod passed;
 mod pump;

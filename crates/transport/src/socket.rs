@@ -38,6 +38,11 @@ impl Socket {
         self.peer
     }
 
+    /// This end's address, if it is TCP.
+    pub(crate) fn own_address(&self) -> Option<SocketAddr> {
+        SocketAddr::try_from(rustix::net::getsockname(&self.fd).ok()?).ok()
+    }
+
     /// Receives into `buffer`; zero is the end of the stream.
     pub fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
         let (received, _) = rustix::net::recv(&self.fd, buffer, RecvFlags::empty())?;

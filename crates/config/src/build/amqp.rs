@@ -27,6 +27,9 @@ impl Builder<'_> {
     pub(super) fn amqp(&mut self, worker: View<'_>, transports: &[Transport]) -> Option<Amqp> {
         let speaks = |transport: &Transport| matches!(transport.kind, TransportKind::Amqp(_));
         let is_spoken = transports.iter().any(speaks);
+        let is_needed = transports
+            .iter()
+            .any(|transport| transport.kind.is_of_broker());
         let given = worker.object("amqp");
         if let Some(given) = given
             && !is_spoken
@@ -35,7 +38,7 @@ impl Builder<'_> {
             self.problems
                 .push(Problem::warning(given.span, message.into()));
         }
-        if given.is_none() && !is_spoken {
+        if given.is_none() && !is_needed {
             return None;
         }
         let object = worker.section("amqp");

@@ -108,8 +108,10 @@ fn of_auth(auth: &Methods, realms: &[Realm]) -> Option<(String, String)> {
 
 /// Warns of AMQP listeners for a user whose password equals the name, such as `guest`, which attackers try first.
 fn easily_guessed(transport: &Transport, amqp: Option<&Amqp>) -> Option<String> {
-    if !matches!(transport.kind, TransportKind::Amqp(_))
-        || !is_reached_from_elsewhere(&transport.endpoint)
+    if !matches!(
+        transport.kind,
+        TransportKind::Amqp(_) | TransportKind::AmqpManagement
+    ) || !is_reached_from_elsewhere(&transport.endpoint)
     {
         return None;
     }

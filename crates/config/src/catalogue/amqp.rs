@@ -210,6 +210,14 @@ tables! {
         "options" = object(&AMQP_OPTIONS).otherwise("the defaults"), "Options of the AMQP protocol.";
     }
 
+    pub(super) static AMQP_MANAGEMENT_TRANSPORT(
+        "transports[amqp.management]", "a transport of RabbitMQ's management API"
+    ) {
+        ..TYPE, TRANSPORT_ID;
+        "endpoint" = tagged(&ENDPOINT).required(), "Address that the listener binds. RabbitMQ's port is 15672, and 15671 with TLS.";
+        ..MAX_CONNECTIONS;
+    }
+
     /// A SASL mechanism.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     #[non_exhaustive]

@@ -1,6 +1,6 @@
 //! Keys of transports.
 
-use super::amqp::AMQP_TRANSPORT;
+use super::amqp::{AMQP_MANAGEMENT_TRANSPORT, AMQP_TRANSPORT};
 use super::auth::AUTH;
 use super::cookie::COOKIE;
 use super::endpoint::ENDPOINT;
@@ -16,6 +16,7 @@ use super::web::{UNIVERSAL_WEB, WEB_TRANSPORT};
 tables! {
     pub(crate) tagged TRANSPORT("transports[].type", "a transport") {
         "amqp" => AMQP_TRANSPORT,
+        "amqp.management" => AMQP_MANAGEMENT_TRANSPORT,
         "rawsocket" => RAWSOCKET_TRANSPORT,
         "stream.testee" => STREAM_TESTEE_TRANSPORT,
         "universal" => UNIVERSAL_TRANSPORT,

@@ -60,11 +60,18 @@ pub enum TransportKind {
     Web(Web),
     /// AMQP 0-9-1; it leads to the worker's vhosts.
     Amqp(AmqpTransport),
+    /// RabbitMQ's management HTTP API of the worker's broker.
+    AmqpManagement,
     /// An echo, for tests and measurements; it leads to no realm.
     Testee(Testee),
 }
 
 impl TransportKind {
+    /// Whether its worker needs a broker.
+    pub fn is_of_broker(&self) -> bool {
+        matches!(self, Self::Amqp(_) | Self::AmqpManagement)
+    }
+
     /// Every WebSocket that leads to a realm.
     pub fn websockets(&self) -> Vec<&WebSocket> {
         let mut all = Vec::new();

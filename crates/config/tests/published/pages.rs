@@ -70,7 +70,11 @@ pub(crate) const PAGES: &[Page] = &[
         file: "amqp.md",
         title: "AMQP broker",
         about: "Users, vhosts, permissions, limits and the transport of AMQP 0-9-1.",
-        prefixes: &["transports[amqp]", "workers[router].amqp"],
+        prefixes: &[
+            "transports[amqp]",
+            "transports[amqp.management]",
+            "workers[router].amqp",
+        ],
     },
     Page {
         file: "store.md",

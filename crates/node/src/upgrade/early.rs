@@ -1,6 +1,6 @@
 //! The routers that need nothing of the former process, and move to the successor first.
 
-use crosstie_config::{RouterWorker, Transport, TransportKind, Worker};
+use crosstie_config::{RouterWorker, Transport, Worker};
 
 /// Whether two processes may run this worker for a time: it has no store, no session with other nodes or routers, and no
 /// process of its own. Its clients then find the successor without a wait.
@@ -28,7 +28,7 @@ fn is_light(router: &RouterWorker) -> bool {
 fn is_light_transport(transport: &Transport) -> bool {
     let kind = &transport.kind;
     // A broker starts with its first transport. Cookies have a file, and web services programs.
-    !matches!(kind, TransportKind::Amqp(_))
+    !kind.is_of_broker()
         && kind.web_services().is_empty()
         && kind.websockets().iter().all(|each| each.cookie.is_none())
 }

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use crosstie_config::{
     Amqp, Component, Endpoint, Joint, Json, Limits, RLink, Realm, Role, RouterWorker, Transport,
-    TransportKind,
 };
 use crosstie_router::{Router, RouterOptions, StartError, StartFault, passed, socket_name};
 use serde_json::json;
@@ -147,7 +146,7 @@ impl RunningRouter {
         worker: &str,
         transport: &Transport,
     ) -> Result<Vec<String>, StartError> {
-        if matches!(transport.kind, TransportKind::Amqp(_)) && self.router.amqp().is_none() {
+        if transport.kind.is_of_broker() && self.router.amqp().is_none() {
             self.start_amqp(worker, &Amqp::default())?;
         }
         let urls = self.router.start_transport(transport)?;

@@ -90,7 +90,6 @@ impl<K: Copy> Line<K> {
     }
 
     /// In no particular order.
-    #[cfg(test)]
     pub(super) fn iter(&self) -> impl Iterator<Item = (Rank, K)> {
         let queued = self
             .queued

@@ -240,6 +240,35 @@ impl Consumers {
         self.consumers.iter().map(|(_, consumer)| consumer)
     }
 
+    /// Size of the table, free places included.
+    pub(crate) fn places(&self) -> usize {
+        self.consumers.places()
+    }
+
+    /// The consumers at that many places, from `place` on.
+    pub(crate) fn part(&self, place: usize, places_max: usize) -> impl Iterator<Item = &Consumer> {
+        let part = self.consumers.part(place, places_max);
+        part.map(|(_, consumer)| consumer)
+    }
+
+    /// The consumers of a queue, in the order of their priorities.
+    pub(crate) fn of_queue(&self, queue: QueueKey) -> impl Iterator<Item = &Consumer> {
+        let queue = self.of_queues.find(queue).into_iter();
+        let keys = queue.flat_map(|queue| queue.consumers.iter());
+        keys.filter_map(|(_, key)| self.consumers.find(key))
+    }
+
+    /// The tags of a queue's exclusive consumer, and of its single active one.
+    pub(crate) fn chosen(&self, queue: QueueKey) -> [Option<Arc<str>>; 2] {
+        let Some(queue) = self.of_queues.find(queue) else {
+            return [None, None];
+        };
+        [queue.exclusive, queue.active].map(|chosen| {
+            let consumer = self.consumers.find(chosen?)?;
+            Some(consumer.tag.clone())
+        })
+    }
+
     /// The place of a consumer in its stream.
     #[inline]
     pub(crate) fn reader_mut(&mut self, key: ConsumerKey) -> Option<&mut Reader> {

@@ -60,6 +60,7 @@ pub(crate) use caller::{Caller, OPERATOR};
 pub(crate) use delays::{X_DELAY, delay_ms};
 pub(crate) use destinations::Target;
 pub(crate) use exchange_key::{ExchangeKey, OfExchange};
+pub use hashing::arguments_hash;
 pub(crate) use overflow::Overflow;
 pub(crate) use resource::{Resource, strip_line_ends};
 pub(crate) use routed::Routed;
@@ -211,6 +212,10 @@ impl Topology {
             arguments: crosstie_amqp::TableBuf::new(),
         });
         default.chain(self.bindings_part(0, usize::MAX))
+    }
+
+    pub(crate) fn exchange_status(&self, key: ExchangeKey) -> Option<ExchangeStatus> {
+        self.exchanges.find(key).map(Exchange::status)
     }
 
     /// Size of the table of exchanges, free places included.

@@ -17,6 +17,7 @@ pub(crate) use self::transaction::{Acknowledgements, Contents, Publication, Tran
 use crate::channels::Delivery;
 use crate::keys::{OfChannel, OfConnection};
 use crate::slab::Beside;
+use crate::status::Uncommitted;
 use crate::{ChannelKey, ConnectionKey, Fault, QueueKey, Time, VhostLimits};
 
 #[derive(Debug)]
@@ -158,6 +159,14 @@ impl Transactions {
             0 => None,
             _ => self.of_channels.find(key).map(|transaction| &**transaction),
         }
+    }
+
+    /// The size of a channel's open transaction.
+    pub(crate) fn uncommitted(&self, key: ChannelKey) -> Uncommitted {
+        let transaction = self.find(key);
+        transaction
+            .map(Transaction::uncommitted)
+            .unwrap_or_default()
     }
 
     /// Whether a channel waits for its commit. Until then its methods are refused, as in RabbitMQ: an answer would

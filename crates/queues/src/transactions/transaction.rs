@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crosstie_amqp::TableBuf;
 
 use crate::channels::Delivery;
+use crate::status::Uncommitted;
 use crate::{MessageContent, QueueKey, Time};
 
 /// A channel's transaction, from `tx.select` or the last commit or rollback on.
@@ -60,6 +61,13 @@ pub(crate) struct Contents {
 }
 
 impl Transaction {
+    pub(super) fn uncommitted(&self) -> Uncommitted {
+        Uncommitted {
+            messages: self.publications.len(),
+            acknowledgements: self.acknowledged,
+        }
+    }
+
     pub(crate) fn publish(&mut self, publication: Publication) {
         self.publication_bytes += publication.memory_bytes();
         self.publications.push(publication);

@@ -110,7 +110,7 @@ impl<H> Vhost<H> {
 }
 
 /// The place at which the next part begins.
-fn next(place: usize, places_max: usize, places: usize) -> Option<usize> {
+pub(super) fn next(place: usize, places_max: usize, places: usize) -> Option<usize> {
     let next = place.saturating_add(places_max);
     (next < places).then_some(next)
 }

@@ -45,6 +45,7 @@ mod stream;
 #[cfg(test)]
 mod stream_readers;
 mod timeouts;
+mod views;
 
 use std::sync::Arc;
 

@@ -74,22 +74,8 @@ impl<H> Vhost<H> {
     }
 
     pub fn consumers(&self) -> impl Iterator<Item = ConsumerStatus> {
-        self.consumers.iter().filter_map(|consumer| {
-            let queue = self.queues.find(consumer.queue)?;
-            let (channel, connection) = self.channels.both(consumer.channel)?;
-            Some(ConsumerStatus {
-                queue: queue.name.clone(),
-                consumer_tag: consumer.tag.clone(),
-                user: connection.client.user.clone(),
-                channel: channel.number,
-                no_ack: consumer.no_ack,
-                exclusive: consumer.is_exclusive,
-                prefetch_count: consumer.prefetch_count,
-                priority: consumer.priority,
-                messages_unacknowledged: consumer.unacked,
-                active: consumer.is_active(),
-            })
-        })
+        let consumers = self.consumers.iter();
+        consumers.filter_map(|consumer| self.consumer_status(consumer))
     }
 
     /// Those of one connection.
@@ -108,6 +94,9 @@ impl<H> Vhost<H> {
                     messages_unacknowledged: channel.unacked.len(),
                     messages_unconfirmed: self.confirms.waiting(key),
                     prefetch_count: channel.prefetch_count,
+                    prefetch_count_global: channel.prefetch_count_global,
+                    is_transactional: self.transactions.find(key).is_some(),
+                    uncommitted: self.transactions.uncommitted(key),
                 })
             })
         })

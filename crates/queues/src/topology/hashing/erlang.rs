@@ -110,6 +110,11 @@ fn fields(hash: u32, table: Table<'_>) -> u32 {
     })
 }
 
+/// The whole hash of a binding's arguments, by which the management API names the binding.
+pub(super) fn arguments(table: Table<'_>) -> u32 {
+    nil(fields(0, table))
+}
+
 /// The beginning of a tuple; its parts follow.
 fn tuple(hash: u32, parts: u32) -> u32 {
     numbers(hash, [parts, 0], OF_TUPLE)

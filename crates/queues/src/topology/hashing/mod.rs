@@ -12,6 +12,11 @@ mod shares;
 pub(super) use consistent::{ConsistentHash, HashOn, Weight};
 pub(super) use modulus::ModulusHash;
 
+/// RabbitMQ's hash of a binding's arguments, by which its management API names the binding.
+pub fn arguments_hash(arguments: crosstie_amqp::Table<'_>) -> u32 {
+    erlang::arguments(arguments)
+}
+
 /// Bytes of a hashed text per step.
 const BYTES_PER_STEP: usize = 256;
 

@@ -1,0 +1,124 @@
+//! The user behind a request: credentials, tags, vhosts.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use crosstie_auth::{Permissions, User, Users};
+
+use crate::answer::Answer;
+
+/// A user that has logged in.
+#[derive(Clone)]
+pub(crate) struct Caller {
+    pub(crate) user: Arc<User>,
+    pub(crate) users: Arc<Users>,
+}
+
+/// The right that an endpoint requires.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Right {
+    /// No login.
+    Nobody,
+    Management,
+    Monitoring,
+    Administrator,
+}
+
+/// Name and password of a request.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Credentials {
+    pub(crate) name: String,
+    pub(crate) password: Vec<u8>,
+}
+
+impl Credentials {
+    /// Reads `Authorization`, or the parameter `auth` with the same content.
+    pub(crate) fn parse(header: Option<&str>) -> Result<Self, Answer> {
+        let header = header.ok_or_else(Answer::login_wanted)?;
+        let (scheme, rest) = header.split_once(' ').unwrap_or((header, ""));
+        if !scheme.eq_ignore_ascii_case("basic") {
+            return Err(Answer::login_wanted());
+        }
+        Self::decode(rest.trim())
+    }
+
+    pub(crate) fn decode(text: &str) -> Result<Self, Answer> {
+        let odd = || Answer::empty(400);
+        let bytes = STANDARD.decode(text).map_err(|_| odd())?;
+        let colon = bytes.iter().position(|byte| *byte == b':');
+        let colon = colon.ok_or_else(odd)?;
+        let name = String::from_utf8(bytes[..colon].to_vec()).map_err(|_| odd())?;
+        Ok(Self {
+            name,
+            password: bytes[colon + 1..].to_vec(),
+        })
+    }
+}
+
+impl Caller {
+    pub(crate) fn name(&self) -> &str {
+        &self.user.name
+    }
+
+    /// Checks the tags. Every right includes that of `management`.
+    pub(crate) fn check(&self, right: Right) -> Result<(), Answer> {
+        if !self.has_any(&["management", "policymaker", "monitoring", "administrator"]) {
+            return Err(Answer::not_authorised("Not management user"));
+        }
+        let (tags, reason): (&[&str], _) = match right {
+            Right::Nobody | Right::Management => return Ok(()),
+            Right::Monitoring => (&["monitoring", "administrator"], "Not monitor user"),
+            Right::Administrator => (&["administrator"], "Not administrator user"),
+        };
+        match self.has_any(tags) {
+            true => Ok(()),
+            false => Err(Answer::not_authorised(reason)),
+        }
+    }
+
+    pub(crate) fn is_administrator(&self) -> bool {
+        self.has_any(&["administrator"])
+    }
+
+    pub(crate) fn is_monitoring(&self) -> bool {
+        self.has_any(&["monitoring", "administrator"])
+    }
+
+    /// Whether the user may read a vhost: the administrator every one, others those they have permissions in.
+    pub(crate) fn sees(&self, vhost: &str) -> bool {
+        self.is_administrator() || self.permissions(vhost).is_some()
+    }
+
+    pub(crate) fn permissions(&self, vhost: &str) -> Option<&Arc<Permissions>> {
+        self.users.permissions(self.name(), vhost)
+    }
+
+    fn has_any(&self, tags: &[&str]) -> bool {
+        let mut own = self.user.tags.iter();
+        own.any(|own| tags.contains(&own.as_str()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_are_basic() {
+        let status = |header: Option<&str>| Credentials::parse(header).map_err(|e| e.status);
+        let right = Credentials {
+            name: "guest".to_owned(),
+            password: b"a:b".to_vec(),
+        };
+        assert_eq!(status(Some("Basic Z3Vlc3Q6YTpi")), Ok(right));
+        for (header, expected) in [
+            (None, 401),
+            (Some("Bearer Z3Vlc3Q6YTpi"), 401),
+            (Some("Basic !!"), 400),
+            (Some("Basic Z3Vlc3Q="), 400),
+        ] {
+            assert_eq!(status(header), Err(expected), "{header:?}");
+        }
+    }
+}

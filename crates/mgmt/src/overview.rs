@@ -1,0 +1,156 @@
+//! The overview, and the small facts about the broker.
+
+use crosstie_queues::Counts;
+use serde_json::{Value as Json, json};
+
+use crate::answer::Answer;
+use crate::call::{Api, Call};
+use crate::node;
+use crate::route::Place;
+use crate::row::{self, Columns, Row};
+
+/// Answers that need no login.
+pub(crate) fn open_to_all(place: &Place<'_>) -> Answer {
+    match place {
+        Place::Auth => Answer::json(&json!({
+            "enable_uaa": false,
+            "uaa_client_id": "",
+            "uaa_location": "",
+        })),
+        _ => Answer::not_found(),
+    }
+}
+
+pub(crate) fn whoami(call: &Call<'_>) -> Answer {
+    let user = &call.caller.user;
+    Answer::json(&json!({"name": &*user.name, "tags": user.tags}))
+}
+
+pub(crate) fn cluster_name(api: &Api) -> Answer {
+    Answer::json(&json!({"name": api.operators.broker().particulars.cluster_name}))
+}
+
+/// The feature flags of RabbitMQ whose features Crosstie has.
+pub(crate) fn feature_flags() -> Answer {
+    let flag = |(name, desc): &(&str, &str)| {
+        json!({
+            "name": name,
+            "desc": desc,
+            "doc_url": "",
+            "state": "enabled",
+            "stability": "stable",
+            "provided_by": "rabbit",
+        })
+    };
+    let flags: Vec<Json> = FEATURE_FLAGS.iter().map(flag).collect();
+    Answer::json(&Json::Array(flags))
+}
+
+const FEATURE_FLAGS: [(&str, &str); 5] = [
+    (
+        "drop_unroutable_metric",
+        "Count unroutable publishes to be dropped in stats",
+    ),
+    (
+        "empty_basic_get_metric",
+        "Count AMQP `basic.get` on empty queues in stats",
+    ),
+    (
+        "implicit_default_bindings",
+        "Default bindings are now implicit, instead of being stored in the database",
+    ),
+    ("quorum_queue", "Support queues of type `quorum`"),
+    ("stream_queue", "Support queues of type `stream`"),
+];
+
+pub(crate) fn overview(call: &Call<'_>) -> Answer {
+    let columns = Columns::parse(call.query.get("columns").unwrap_or_default());
+    let mut out = Vec::new();
+    row::object(&mut out, &columns, |row| write(call, row));
+    Answer::of_bytes(out)
+}
+
+fn write(call: &Call<'_>, row: &mut Row<'_, '_>) {
+    let api = call.api;
+    let particulars = &api.operators.broker().particulars;
+    let version = particulars.version.as_str();
+    row.text("management_version", version);
+    row.text("rates_mode", "basic");
+    row.nested("sample_retention_policies", |row| {
+        for (name, ages) in [
+            ("global", vec![600, 3_600, 28_800, 86_400]),
+            ("basic", vec![600, 3_600]),
+            ("detailed", vec![600]),
+        ] {
+            row.json(name, &json!(ages));
+        }
+    });
+    row.objects("exchange_types", node::EXCHANGE_TYPES, node::exchange_type);
+    row.text("product_version", version);
+    row.text("product_name", &particulars.product);
+    row.text("rabbitmq_version", version);
+    row.text("cluster_name", &particulars.cluster_name);
+    let crosstie = concat!("Crosstie ", env!("CARGO_PKG_VERSION"));
+    row.text("erlang_version", crosstie);
+    row.text("erlang_full_version", crosstie);
+    row.text("release_series_support_status", "supported");
+    row.boolean("disable_stats", false);
+    row.boolean("enable_queue_totals", false);
+    if row.wants("queue_totals") || row.wants("object_totals") {
+        totals(call, row);
+    }
+    row.int("statistics_db_event_queue", 0);
+    if !call.caller.is_monitoring() {
+        return;
+    }
+    row.text("node", &node::name(api));
+    row.objects(
+        "listeners",
+        api.surroundings.listeners(),
+        |listener, row| {
+            row.text("node", &node::name(api));
+            row.text("protocol", listener.protocol);
+            row.text("ip_address", &listener.address);
+            row.int("port", listener.port);
+            row.json("socket_opts", &json!([]));
+        },
+    );
+    row.json("contexts", &json!([]));
+}
+
+/// The sums over the vhosts that the user sees; all with the tag `monitoring`.
+fn totals(call: &Call<'_>, row: &mut Row<'_, '_>) {
+    let mut all = Counts::default();
+    let sees_all = call.caller.is_monitoring();
+    let vhosts = match sees_all {
+        true => call.api.operators.open_vhosts(),
+        false => call.visible_vhosts(),
+    };
+    for vhost in vhosts {
+        let counts = vhost.counts_walked();
+        all.connections += counts.connections;
+        all.channels += counts.channels;
+        all.consumers += counts.consumers;
+        all.exchanges += counts.exchanges;
+        all.queues += counts.queues;
+        all.messages_ready += counts.messages_ready;
+        all.messages_unacknowledged += counts.messages_unacknowledged;
+    }
+    row.nested("queue_totals", |row| {
+        if all.queues > 0 {
+            let (ready, held) = (all.messages_ready, all.messages_unacknowledged);
+            row.int("messages", ready + held);
+            row.int("messages_ready", ready);
+            row.int("messages_unacknowledged", held);
+        }
+    });
+    row.nested("object_totals", |row| {
+        row.int("channels", all.channels);
+        row.int("connections", all.connections);
+        if sees_all {
+            row.int("consumers", all.consumers);
+        }
+        row.int("exchanges", all.exchanges);
+        row.int("queues", all.queues);
+    });
+}

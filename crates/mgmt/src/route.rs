@@ -1,0 +1,257 @@
+//! The paths of the API: what is at each, which methods it takes, and who may ask.
+
+use crate::caller::Right;
+
+/// The object or the list at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place<'p> {
+    Index,
+    CommandLineTool,
+    Overview,
+    ClusterName,
+    Extensions,
+    Whoami,
+    Auth,
+    Nodes,
+    Node(&'p str),
+    Attempts(&'p str),
+    FeatureFlags,
+    Definitions(Option<&'p str>),
+    Connections,
+    ConnectionsOfUser(&'p str),
+    Connection(&'p str),
+    ChannelsOf(&'p str),
+    VhostConnections(&'p str),
+    Channels,
+    Channel(&'p str),
+    VhostChannels(&'p str),
+    Consumers(Option<&'p str>),
+    Exchanges(Option<&'p str>),
+    Exchange(&'p str, &'p str),
+    Publish(&'p str, &'p str),
+    /// The bindings from an exchange, or to it.
+    ExchangeBindings(&'p str, &'p str, bool),
+    Queues(Option<&'p str>),
+    Queue(&'p str, &'p str),
+    QueueBindings(&'p str, &'p str),
+    Contents(&'p str, &'p str),
+    Get(&'p str, &'p str),
+    Actions(&'p str, &'p str),
+    Bindings(Option<&'p str>),
+    /// The bindings between an exchange and a destination.
+    Between(Pair<'p>),
+    Binding(Pair<'p>, &'p str),
+    Vhosts,
+    Vhost(&'p str),
+    VhostPermissions(&'p str),
+    Users,
+    UsersWithoutPermissions,
+    User(&'p str),
+    UserPermissions(&'p str),
+    Permissions,
+    Permission(&'p str, &'p str),
+    Health(Check<'p>),
+    Aliveness(&'p str),
+}
+
+/// The two ends of bindings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Pair<'p> {
+    pub(crate) vhost: &'p str,
+    pub(crate) source: &'p str,
+    pub(crate) is_to_exchange: bool,
+    pub(crate) destination: &'p str,
+}
+
+/// A health check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Check<'p> {
+    Alarms {
+        is_local: bool,
+    },
+    Vhosts,
+    Port(&'p str),
+    Protocol(&'p str),
+    Certificates(&'p str, &'p str),
+    /// Whether the node is needed for a majority: RabbitMQ's clusters only.
+    Critical,
+    Node(Option<&'p str>),
+}
+
+/// The place at a path below `/api`.
+pub(crate) fn place<'p>(path: &[&'p str]) -> Option<Place<'p>> {
+    Some(match *path {
+        ["overview"] => Place::Overview,
+        ["cluster-name"] => Place::ClusterName,
+        ["extensions"] => Place::Extensions,
+        ["whoami"] => Place::Whoami,
+        ["auth"] => Place::Auth,
+        ["nodes"] => Place::Nodes,
+        ["nodes", node] => Place::Node(node),
+        ["auth", "attempts", node] => Place::Attempts(node),
+        ["feature-flags"] => Place::FeatureFlags,
+        ["definitions"] => Place::Definitions(None),
+        ["definitions", vhost] => Place::Definitions(Some(vhost)),
+        ["connections"] => Place::Connections,
+        ["connections", "username", user] => Place::ConnectionsOfUser(user),
+        ["connections", name] => Place::Connection(name),
+        ["connections", name, "channels"] => Place::ChannelsOf(name),
+        ["vhosts", vhost, "connections"] => Place::VhostConnections(vhost),
+        ["channels"] => Place::Channels,
+        ["channels", name] => Place::Channel(name),
+        ["vhosts", vhost, "channels"] => Place::VhostChannels(vhost),
+        ["consumers"] => Place::Consumers(None),
+        ["consumers", vhost] => Place::Consumers(Some(vhost)),
+        ["exchanges"] => Place::Exchanges(None),
+        ["exchanges", vhost] => Place::Exchanges(Some(vhost)),
+        ["exchanges", vhost, exchange] => Place::Exchange(vhost, named(exchange)),
+        ["exchanges", vhost, exchange, "bindings", "source"] => {
+            Place::ExchangeBindings(vhost, named(exchange), true)
+        }
+        ["exchanges", vhost, exchange, "bindings", "destination"] => {
+            Place::ExchangeBindings(vhost, named(exchange), false)
+        }
+        ["exchanges", vhost, exchange, "publish"] => Place::Publish(vhost, named(exchange)),
+        ["queues"] => Place::Queues(None),
+        ["queues", vhost] => Place::Queues(Some(vhost)),
+        ["queues", vhost, queue] => Place::Queue(vhost, queue),
+        ["queues", vhost, queue, "bindings"] => Place::QueueBindings(vhost, queue),
+        ["queues", vhost, queue, "contents"] => Place::Contents(vhost, queue),
+        ["queues", vhost, queue, "get"] => Place::Get(vhost, queue),
+        ["queues", vhost, queue, "actions"] => Place::Actions(vhost, queue),
+        ["bindings"] => Place::Bindings(None),
+        ["bindings", vhost] => Place::Bindings(Some(vhost)),
+        [
+            "bindings",
+            vhost,
+            "e",
+            source,
+            kind @ ("q" | "e"),
+            destination,
+        ] => Place::Between(pair(vhost, source, kind, destination)),
+        [
+            "bindings",
+            vhost,
+            "e",
+            source,
+            kind @ ("q" | "e"),
+            destination,
+            key,
+        ] => Place::Binding(pair(vhost, source, kind, destination), key),
+        ["health", "checks", ref check @ ..] => Place::Health(check_at(check)?),
+        ["healthchecks", "node"] => Place::Health(Check::Node(None)),
+        ["healthchecks", "node", node] => Place::Health(Check::Node(Some(node))),
+        ["aliveness-test", vhost] => Place::Aliveness(vhost),
+        _ => return place_of_people(path),
+    })
+}
+
+/// The places of vhosts, users and permissions.
+fn place_of_people<'p>(path: &[&'p str]) -> Option<Place<'p>> {
+    Some(match *path {
+        ["vhosts"] => Place::Vhosts,
+        ["vhosts", vhost] => Place::Vhost(vhost),
+        ["vhosts", vhost, "permissions"] => Place::VhostPermissions(vhost),
+        ["users"] => Place::Users,
+        ["users", "without-permissions"] => Place::UsersWithoutPermissions,
+        ["users", user] => Place::User(user),
+        ["users", user, "permissions"] => Place::UserPermissions(user),
+        ["permissions"] => Place::Permissions,
+        ["permissions", vhost, user] => Place::Permission(vhost, user),
+        _ => return None,
+    })
+}
+
+fn check_at<'p>(path: &[&'p str]) -> Option<Check<'p>> {
+    Some(match *path {
+        ["alarms"] => Check::Alarms { is_local: false },
+        ["local-alarms"] => Check::Alarms { is_local: true },
+        ["virtual-hosts"] => Check::Vhosts,
+        ["port-listener", port] => Check::Port(port),
+        ["protocol-listener", protocol] => Check::Protocol(protocol),
+        ["certificate-expiration", within, unit] => Check::Certificates(within, unit),
+        ["node-is-quorum-critical" | "node-is-mirror-sync-critical"] => Check::Critical,
+        _ => return None,
+    })
+}
+
+/// The default exchange has a name in paths.
+fn named(exchange: &str) -> &str {
+    match exchange {
+        "amq.default" => "",
+        name => name,
+    }
+}
+
+fn pair<'p>(vhost: &'p str, source: &'p str, kind: &str, destination: &'p str) -> Pair<'p> {
+    Pair {
+        vhost,
+        source: named(source),
+        is_to_exchange: kind == "e",
+        destination,
+    }
+}
+
+impl Place<'_> {
+    /// The header `Allow`.
+    pub(crate) fn allowed(&self) -> &'static str {
+        match self {
+            Self::Queue(..) | Self::Exchange(..) => "HEAD, GET, PUT, DELETE, OPTIONS",
+            Self::Between(_) => "HEAD, GET, POST, OPTIONS",
+            Self::Binding(..)
+            | Self::Connection(_)
+            | Self::ConnectionsOfUser(_)
+            | Self::Attempts(_) => "HEAD, GET, DELETE, OPTIONS",
+            Self::Publish(..) | Self::Get(..) | Self::Actions(..) => "POST, OPTIONS",
+            Self::Contents(..) => "DELETE, OPTIONS",
+            _ => "HEAD, GET, OPTIONS",
+        }
+    }
+
+    pub(crate) fn takes(&self, method: &str) -> bool {
+        self.allowed().split(", ").any(|allowed| allowed == method)
+    }
+
+    /// The right that a method requires.
+    pub(crate) fn right(&self, _method: &str) -> Right {
+        match self {
+            Self::Index | Self::CommandLineTool | Self::Auth => Right::Nobody,
+            Self::Nodes | Self::Node(_) | Self::Attempts(_) => Right::Monitoring,
+            Self::FeatureFlags
+            | Self::Actions(..)
+            | Self::Definitions(_)
+            | Self::Vhost(_)
+            | Self::VhostPermissions(_)
+            | Self::Users
+            | Self::UsersWithoutPermissions
+            | Self::User(_)
+            | Self::UserPermissions(_)
+            | Self::Permissions
+            | Self::Permission(..) => Right::Administrator,
+            _ => Right::Management,
+        }
+    }
+
+    /// The vhost that the user must see.
+    pub(crate) fn vhost(&self) -> Option<&str> {
+        match *self {
+            Self::Definitions(vhost)
+            | Self::Exchanges(vhost)
+            | Self::Queues(vhost)
+            | Self::Bindings(vhost) => vhost,
+            Self::VhostConnections(vhost)
+            | Self::VhostChannels(vhost)
+            | Self::Exchange(vhost, _)
+            | Self::ExchangeBindings(vhost, ..)
+            | Self::Queue(vhost, _)
+            | Self::QueueBindings(vhost, _)
+            | Self::Contents(vhost, _)
+            | Self::Actions(vhost, _)
+            | Self::Get(vhost, _)
+            | Self::Publish(vhost, _)
+            | Self::Aliveness(vhost) => Some(vhost),
+            Self::Between(pair) | Self::Binding(pair, _) => Some(pair.vhost),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! From places to their answers.
+
+use crate::answer::Answer;
+use crate::call::Call;
+use crate::input::Input;
+use crate::route::Place;
+use crate::{
+    bindings, channels, connections, consumers, definitions, exchanges, health, messages, node,
+    overview, queues, topology, users, vhosts,
+};
+
+/// Answers a request with the body of its method.
+pub(crate) async fn answer(call: &Call<'_>, place: &Place<'_>, body: &[u8]) -> Answer {
+    let answered = match call.head.method.as_str() {
+        "PUT" => put(call, place, body).await,
+        "POST" => post(call, place, body).await,
+        "DELETE" => delete(call, place).await,
+        _ => get(call, place).await,
+    };
+    answered.unwrap_or_else(|answer| answer)
+}
+
+async fn put(call: &Call<'_>, place: &Place<'_>, body: &[u8]) -> Result<Answer, Answer> {
+    let input = Input::parse(body)?;
+    match *place {
+        Place::Queue(vhost, queue) => topology::put_queue(call, vhost, queue, &input).await,
+        Place::Exchange(vhost, name) => topology::put_exchange(call, vhost, name, &input).await,
+        _ => Err(Answer::not_found()),
+    }
+}
+
+async fn post(call: &Call<'_>, place: &Place<'_>, body: &[u8]) -> Result<Answer, Answer> {
+    let input = Input::parse(body)?;
+    match *place {
+        Place::Between(pair) => topology::bind(call, pair, &input).await,
+        Place::Get(vhost, queue) => messages::get(call, vhost, queue, &input).await,
+        Place::Publish(vhost, name) => messages::publish(call, vhost, name, &input).await,
+        Place::Actions(vhost, queue) => topology::act(call, vhost, queue, &input),
+        _ => Err(Answer::not_found()),
+    }
+}
+
+async fn delete(call: &Call<'_>, place: &Place<'_>) -> Result<Answer, Answer> {
+    match *place {
+        Place::Queue(vhost, queue) => topology::delete_queue(call, vhost, queue).await,
+        Place::Contents(vhost, queue) => topology::purge(call, vhost, queue).await,
+        Place::Exchange(vhost, name) => topology::delete_exchange(call, vhost, name).await,
+        Place::Binding(pair, key) => topology::unbind(call, pair, key).await,
+        Place::Connection(name) => connections::close(call, name),
+        Place::ConnectionsOfUser(user) => connections::close_of_user(call, user),
+        Place::Attempts(asked) => node::reset_attempts(call, asked),
+        _ => Err(Answer::not_found()),
+    }
+}
+
+async fn get(call: &Call<'_>, place: &Place<'_>) -> Result<Answer, Answer> {
+    Ok(match *place {
+        Place::Index | Place::CommandLineTool | Place::Auth => overview::open_to_all(place),
+        Place::Overview => overview::overview(call),
+        Place::ClusterName => overview::cluster_name(call.api),
+        Place::Extensions => Answer::json(&serde_json::json!([{"javascript": "dispatcher.js"}])),
+        Place::Whoami => overview::whoami(call),
+        Place::Nodes => node::nodes(call),
+        Place::Node(node) => node::node(call, node),
+        Place::Attempts(node) => node::attempts(call, node),
+        Place::FeatureFlags => overview::feature_flags(),
+        Place::Definitions(vhost) => definitions::definitions(call, vhost),
+        Place::Connections => connections::connections(call),
+        Place::ConnectionsOfUser(user) => connections::of_user(call, user),
+        Place::Connection(name) => connections::connection(call, name),
+        Place::ChannelsOf(name) => channels::of_connection(call, name),
+        Place::VhostConnections(vhost) => connections::of_vhost(call, vhost),
+        Place::Channels => channels::channels(call),
+        Place::Channel(name) => channels::channel(call, name),
+        Place::VhostChannels(vhost) => channels::of_vhost(call, vhost),
+        Place::Consumers(vhost) => consumers::consumers(call, vhost),
+        Place::Exchanges(vhost) => exchanges::exchanges(call, vhost),
+        Place::Exchange(vhost, exchange) => exchanges::exchange(call, vhost, exchange),
+        Place::ExchangeBindings(vhost, exchange, is_source) => {
+            bindings::of_exchange(call, vhost, exchange, is_source)
+        }
+        Place::Queues(vhost) => queues::queues(call, vhost),
+        Place::Queue(vhost, queue) => queues::queue(call, vhost, queue),
+        Place::QueueBindings(vhost, queue) => bindings::of_queue(call, vhost, queue),
+        Place::Bindings(vhost) => bindings::bindings(call, vhost),
+        Place::Between(pair) => bindings::between(call, pair),
+        Place::Binding(pair, key) => bindings::binding(call, pair, key),
+        Place::Vhosts => vhosts::vhosts(call),
+        Place::Vhost(vhost) => vhosts::vhost(call, vhost),
+        Place::VhostPermissions(vhost) => users::permissions(call, Some(vhost), None),
+        Place::Users => users::users(call),
+        Place::UsersWithoutPermissions => users::without_permissions(call),
+        Place::User(user) => users::user(call, user),
+        Place::UserPermissions(user) => users::permissions(call, None, Some(user)),
+        Place::Permissions => users::permissions(call, None, None),
+        Place::Permission(vhost, user) => users::permission(call, vhost, user),
+        Place::Health(ref check) => health::check(call, check),
+        Place::Aliveness(vhost) => messages::aliveness(call, vhost).await?,
+        Place::Publish(..) | Place::Contents(..) | Place::Get(..) | Place::Actions(..) => {
+            Answer::not_found()
+        }
+    })
+}

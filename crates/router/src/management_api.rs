@@ -1,0 +1,215 @@
+//! RabbitMQ's management API on a transport: HTTP in, the API's answers out.
+
+use std::io;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crosstie_broker::Operators;
+use crosstie_config::Allowed;
+use crosstie_front::certificate::Certificate;
+use crosstie_mgmt::{Answer, Api, Begun, Body, Head, Headers, Listener, Surroundings};
+use crosstie_realms::http::Http;
+use crosstie_site::pages::Pages;
+use crosstie_site::site::Site;
+use crosstie_site::{Answering, Asked, Service, answer, body};
+use crosstie_transport::Connection;
+use hyper::header::{self, HeaderName, HeaderValue};
+use hyper::{HeaderMap, Response, StatusCode};
+
+use crate::registry::Registry;
+use crate::router::Router;
+use crate::status_page::Told;
+
+/// RabbitMQ's bound on a body.
+const BODY_BYTES_MAX: usize = 20_000_000;
+/// Maximum time for a body to arrive.
+const BODY_WITHIN: Duration = Duration::from_secs(60);
+
+/// The API as a service.
+struct Management {
+    api: Arc<Api>,
+}
+
+impl Router {
+    /// The HTTP server of a management transport.
+    pub(crate) fn broker_http(&self) -> io::Result<Arc<dyn Http>> {
+        let no_broker = || io::Error::other("the worker's AMQP has not been started");
+        let api = self.state.api(|| {
+            let broker = Arc::clone(self.state.amqp()?);
+            let operators = Operators::new(broker, self.workers.keeper_handle());
+            let around = Around(Arc::downgrade(&self.state));
+            Some(Api::new(operators, Arc::new(around)))
+        });
+        let api = api.ok_or_else(no_broker)?;
+        let service = Box::new(Management { api });
+        let told = Told::new(&self.state, Vec::new());
+        let pages = Pages::new(&[], told, self.state.page_connections_max);
+        Ok(Arc::new(Site::of_service(service, pages)))
+    }
+}
+
+/// Any host name: every request has credentials, which a browser keeps for one name only.
+pub(crate) const HOSTS: Allowed = Allowed::All;
+
+impl Service for Management {
+    fn answer(&self, asked: Asked) -> Answering<'_> {
+        Box::pin(async move { respond(&self.api, asked).await })
+    }
+}
+
+async fn respond(api: &Arc<Api>, asked: Asked) -> Response<answer::Body> {
+    let (parts, incoming) = asked.request.into_parts();
+    let head = Head {
+        method: parts.method.as_str().to_owned(),
+        path: parts.uri.path().to_owned(),
+        query: parts.uri.query().unwrap_or_default().to_owned(),
+        headers: headers(&parts.headers),
+    };
+    let admitted = match api.begin(head, &asked.connection).await {
+        Begun::Answered(answer) => return response(answer),
+        Begun::Admitted(admitted) => admitted,
+    };
+    let body = match body::collect(incoming, BODY_BYTES_MAX, BODY_WITHIN).await {
+        Ok(body) => body,
+        Err(body::NoBody::TooLong { .. }) => return response(Answer::body_too_long()),
+        Err(refused) => return answer::text(refused.status(), refused.to_string()),
+    };
+    let _held = Held::of(&asked.connection, body.len());
+    response(api.finish(admitted, &body).await)
+}
+
+/// The bytes of a body, on the account of its connection.
+struct Held(Arc<Connection>, isize);
+
+impl Held {
+    fn of(connection: &Arc<Connection>, bytes: usize) -> Self {
+        let bytes = bytes as isize;
+        connection.hold(bytes);
+        Self(Arc::clone(connection), bytes)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.hold(-self.1);
+    }
+}
+
+fn headers(map: &HeaderMap) -> Headers {
+    let text = |name: HeaderName| {
+        let value = map.get(name)?;
+        value.to_str().ok().map(str::to_owned)
+    };
+    Headers {
+        accept: text(header::ACCEPT),
+        authorization: text(header::AUTHORIZATION),
+        content_type: text(header::CONTENT_TYPE),
+        host: text(header::HOST),
+        origin: text(header::ORIGIN),
+        sec_fetch_site: text(HeaderName::from_static("sec-fetch-site")),
+        reason: text(HeaderName::from_static("x-reason")),
+    }
+}
+
+fn response(answer: Answer) -> Response<answer::Body> {
+    let body = match answer.body {
+        Body::Whole(bytes) => answer::full(bytes),
+        Body::Parts(parts) => answer::parts(parts),
+    };
+    let mut response = Response::new(body);
+    *response.status_mut() =
+        StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    for (name, value) in answer.headers {
+        // A value that no header may have is left out.
+        if let Ok(value) = HeaderValue::try_from(value) {
+            let name = HeaderName::from_static(name);
+            response.headers_mut().append(name, value);
+        }
+    }
+    response
+}
+
+/// The node around the broker.
+struct Around(Weak<Registry>);
+
+impl Surroundings for Around {
+    fn listeners(&self) -> Vec<Listener> {
+        let Some(router) = self.0.upgrade() else {
+            return Vec::new();
+        };
+        let addresses = router.addresses.lock();
+        let urls = addresses
+            .iter()
+            .flat_map(|(_, kind, urls)| urls.iter().map(move |url| (*kind, url)));
+        urls.filter_map(|(kind, url)| listener(kind, url)).collect()
+    }
+
+    fn certificate_expires(&self) -> Option<(String, Duration)> {
+        let router = self.0.upgrade()?;
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
+        let certificates = router.certificates();
+        let ends = certificates
+            .iter()
+            .filter_map(|certificate: &Arc<Certificate>| {
+                let expires_s = u64::try_from(certificate.status().expires_s?).unwrap_or(0);
+                let left = Duration::from_secs(expires_s).saturating_sub(now);
+                Some((certificate.id.clone(), left))
+            });
+        ends.min_by_key(|(_, left)| *left)
+    }
+
+    fn node(&self) -> String {
+        let router = self.0.upgrade();
+        router.map_or_else(String::new, |router| router.node().to_owned())
+    }
+}
+
+/// The TCP listener of a URL, if it leads to the broker.
+fn listener(kind: &str, url: &str) -> Option<Listener> {
+    let (scheme, rest) = url.split_once("://")?;
+    let authority = rest.split('/').next()?;
+    let (address, port) = authority.rsplit_once(':')?;
+    let protocol = match (kind, scheme) {
+        ("amqp", "amqp") => "amqp",
+        ("amqp", "amqps") => "amqp/ssl",
+        ("amqp.management", "http") => "http",
+        ("amqp.management", "https") => "https",
+        _ => return None,
+    };
+    Some(Listener {
+        protocol,
+        address: address.trim_matches(['[', ']']).to_owned(),
+        port: port.parse().ok()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_listeners() {
+        let found = |kind, url| {
+            let found = listener(kind, url)?;
+            Some((found.protocol, found.address, found.port))
+        };
+        for (kind, url, expected) in [
+            (
+                "amqp",
+                "amqp://0.0.0.0:5672",
+                Some(("amqp", "0.0.0.0", 5672)),
+            ),
+            ("amqp", "amqps://[::]:5671", Some(("amqp/ssl", "::", 5671))),
+            (
+                "amqp.management",
+                "http://10.0.0.1:15672/",
+                Some(("http", "10.0.0.1", 15672)),
+            ),
+            ("amqp", "amqp+unix:///run/a.sock", None),
+            ("web", "http://10.0.0.1:80/", None),
+        ] {
+            let expected = expected.map(|(p, a, port): (_, &str, _)| (p, a.to_owned(), port));
+            assert_eq!(found(kind, url), expected, "{url}");
+        }
+    }
+}
