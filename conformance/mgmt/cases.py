@@ -116,6 +116,13 @@ def prepare(api: Api) -> pika.BlockingConnection:
         "payload_encoding": "string",
     }
     assert api.ask("POST", "exchanges/%2F/amq.default/publish", message).status == 200
+    policy = {"pattern": "^x1$", "definition": {"max-length": 100}, "priority": 1}
+    put("policies/%2F/one", {**policy, "apply-to": "queues"})
+    put("operator-policies/%2F/bound", {"pattern": "^x1$", "definition": {"expires": 900000}})
+    put("vhost-limits/v2/max-queues", {"value": 500})
+    put("user-limits/management/max-channels", {"value": 50})
+    topics = {"exchange": "amq.topic", "write": "^a", "read": ".*"}
+    put("topic-permissions/%2F/management", topics)
     connection = api.connect()
     channel = connection.channel()
     channel.basic_qos(prefetch_count=5)
@@ -177,6 +184,16 @@ LISTS = (
     "definitions/v2",
     "healthchecks/node",
     "aliveness-test/v2",
+    "policies",
+    "policies/v2",
+    "operator-policies",
+    "topic-permissions",
+    "parameters",
+    "global-parameters",
+    "vhost-limits",
+    "vhost-limits/v2",
+    "user-limits",
+    "user-limits/guest",
 )
 SINGLE = (
     "auth",
@@ -242,6 +259,18 @@ SINGLE = (
     "permissions/%2F/nope",
     "permissions/nope/guest",
     "definitions/nope",
+    "policies/%2F/one",
+    "policies/%2F/nope",
+    "policies/nope",
+    "operator-policies/%2F/bound",
+    "topic-permissions/%2F/management",
+    "topic-permissions/%2F/plain",
+    "vhosts/%2F/topic-permissions",
+    "users/management/topic-permissions",
+    "parameters/vhost-limits",
+    "parameters/vhost-limits/v2",
+    "parameters/nope",
+    "global-parameters/nope",
     "health/checks/local-alarms",
     "health/checks/virtual-hosts",
     "health/checks/port-listener/{port}",

@@ -22,6 +22,7 @@ pub(crate) enum Right {
     Nobody,
     Management,
     Monitoring,
+    Policymaker,
     Administrator,
 }
 
@@ -69,6 +70,10 @@ impl Caller {
         let (tags, reason): (&[&str], _) = match right {
             Right::Nobody | Right::Management => return Ok(()),
             Right::Monitoring => (&["monitoring", "administrator"], "Not monitor user"),
+            Right::Policymaker => (
+                &["policymaker", "administrator"],
+                "User not authorised to access object",
+            ),
             Right::Administrator => (&["administrator"], "Not administrator user"),
         };
         match self.has_any(tags) {

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use crosstie_broker::arguments::to_json;
 use crosstie_broker::vhost::SharedVhost;
+use crosstie_metadata::PolicyKind;
 use crosstie_queues::{BindingStatus, Destination};
 use serde_json::{Value as Json, json};
 
 use crate::answer::Answer;
 use crate::call::Call;
-use crate::users;
 
 pub(crate) fn definitions(call: &Call<'_>, vhost: Option<&str>) -> Answer {
     let exported = match vhost {
@@ -45,19 +45,19 @@ fn whole(call: &Call<'_>) -> Json {
         });
         found.collect::<Vec<Json>>()
     };
-    let about_users = call.caller.users.iter().map(|user| users::about(user));
+    let metadata = call.api.operators.metadata();
     json!({
         "rabbit_version": particulars.version,
         "rabbitmq_version": particulars.version,
         "product_name": particulars.product,
         "product_version": particulars.version,
-        "users": about_users.collect::<Vec<_>>(),
+        "users": metadata.list_users(None),
         "vhosts": vhosts.iter().map(|vhost| json!({"name": &**vhost.name()})).collect::<Vec<_>>(),
-        "permissions": users::all_permissions(&call.caller.users),
-        "topic_permissions": [],
-        "parameters": [],
-        "global_parameters": [{"name": "cluster_name", "value": particulars.cluster_name}],
-        "policies": [],
+        "permissions": metadata.list_permissions(None, None),
+        "topic_permissions": metadata.list_topic_permissions(None, None),
+        "parameters": metadata.list_parameters(None, None),
+        "global_parameters": metadata.list_global_parameters(None),
+        "policies": metadata.list_policies(PolicyKind::User, None),
         "queues": all(queues),
         "exchanges": all(exchanges),
         "bindings": all(bindings),
@@ -65,10 +65,12 @@ fn whole(call: &Call<'_>) -> Json {
 }
 
 fn of_vhost(call: &Call<'_>, vhost: &Arc<SharedVhost>) -> Json {
+    let metadata = call.api.operators.metadata();
+    let name = Some(&**vhost.name());
     json!({
         "rabbit_version": call.api.operators.broker().particulars.version,
-        "parameters": [],
-        "policies": [],
+        "parameters": metadata.list_parameters(None, name),
+        "policies": metadata.list_policies(PolicyKind::User, name),
         "queues": queues(vhost),
         "exchanges": exchanges(vhost),
         "bindings": bindings(vhost),

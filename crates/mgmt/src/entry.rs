@@ -66,6 +66,9 @@ impl Api {
                 Some(caller)
             }
         };
+        if method == "PUT" && found.takes_json_only() && !is_json(head) {
+            return Err(Answer::empty(415));
+        }
         match &head.headers.accept {
             Some(accept) if !accepts_json(accept) && found.right(method) != Right::Nobody => {
                 Err(Answer::empty(406))
@@ -102,7 +105,10 @@ impl Api {
 
     /// A vhost that does not exist is found missing later.
     fn check_vhost(&self, caller: &Caller, found: &Place<'_>) -> Result<(), Answer> {
+        let is_limit = matches!(found, Place::VhostLimits(_));
         match found.vhost() {
+            // Limits are for those who watch, too.
+            Some(_) if is_limit && caller.is_monitoring() => Ok(()),
             Some(vhost) if self.operators.broker().has_vhost(vhost) && !caller.sees(vhost) => {
                 let reason = "User not authorised to access virtual host";
                 Err(Answer::not_authorised(reason))
@@ -172,6 +178,13 @@ fn check_origin(head: &Head) -> Result<(), Answer> {
         }
         false => Ok(()),
     }
+}
+
+/// Whether the body is declared as JSON.
+fn is_json(head: &Head) -> bool {
+    let kind = head.headers.content_type.as_deref().unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default();
+    kind.trim().eq_ignore_ascii_case("application/json")
 }
 
 fn accepts_json(accept: &str) -> bool {

@@ -44,6 +44,10 @@ impl Input {
         Err(Answer::bad_request(&text))
     }
 
+    pub(crate) fn into_json(self) -> Json {
+        Json::Object(self.0)
+    }
+
     pub(crate) fn get(&self, name: &str) -> Option<&Json> {
         self.0.get(name)
     }

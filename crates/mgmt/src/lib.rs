@@ -30,11 +30,11 @@ mod queues;
 mod request;
 mod route;
 mod row;
+mod settings;
 mod surroundings;
 mod table;
 mod talk;
 mod topology;
-mod users;
 mod vhosts;
 
 pub use answer::{Answer, Body};

@@ -4,7 +4,7 @@ use crosstie_queues::Counts;
 use serde_json::{Value as Json, json};
 
 use crate::answer::Answer;
-use crate::call::{Api, Call};
+use crate::call::Call;
 use crate::node;
 use crate::route::Place;
 use crate::row::{self, Columns, Row};
@@ -24,10 +24,6 @@ pub(crate) fn open_to_all(place: &Place<'_>) -> Answer {
 pub(crate) fn whoami(call: &Call<'_>) -> Answer {
     let user = &call.caller.user;
     Answer::json(&json!({"name": &*user.name, "tags": user.tags}))
-}
-
-pub(crate) fn cluster_name(api: &Api) -> Answer {
-    Answer::json(&json!({"name": api.operators.broker().particulars.cluster_name}))
 }
 
 /// The feature flags of RabbitMQ whose features Crosstie has.

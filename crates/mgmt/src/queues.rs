@@ -160,6 +160,10 @@ fn write_messages(view: &QueueView, detail: Detail, row: &mut Row<'_, '_>) {
         row.text("state", "live");
     }
     if !detail.has_statistics {
+        let policy = queue.applied.as_ref().and_then(|applied| applied.policy());
+        if let Some(policy) = policy {
+            row.text("policy", policy.name());
+        }
         return;
     }
     policies::write_of_queue(queue.applied.as_deref(), row);

@@ -1,5 +1,7 @@
 //! The paths of the API: what is at each, which methods it takes, and who may ask.
 
+use crosstie_metadata::PolicyKind;
+
 use crate::caller::Right;
 
 /// The object or the list at a path.
@@ -45,11 +47,26 @@ pub(crate) enum Place<'p> {
     Vhost(&'p str),
     VhostPermissions(&'p str),
     Users,
+    UsersBulkDelete,
     UsersWithoutPermissions,
     User(&'p str),
     UserPermissions(&'p str),
     Permissions,
     Permission(&'p str, &'p str),
+    /// Of all, of a vhost, or of a user.
+    TopicPermissions(Option<&'p str>, Option<&'p str>),
+    /// Of a user in a vhost, or on one of its exchanges.
+    TopicPermission(&'p str, &'p str, Option<&'p str>),
+    Policies(PolicyKind, Option<&'p str>),
+    Policy(PolicyKind, &'p str, &'p str),
+    VhostLimits(Option<&'p str>),
+    VhostLimit(&'p str, &'p str),
+    UserLimits(Option<&'p str>),
+    UserLimit(&'p str, &'p str),
+    GlobalParameters,
+    GlobalParameter(&'p str),
+    Parameters(Option<&'p str>, Option<&'p str>),
+    Parameter(&'p str, &'p str, &'p str),
     Health(Check<'p>),
     Aliveness(&'p str),
 }
@@ -153,11 +170,45 @@ fn place_of_people<'p>(path: &[&'p str]) -> Option<Place<'p>> {
         ["vhosts", vhost] => Place::Vhost(vhost),
         ["vhosts", vhost, "permissions"] => Place::VhostPermissions(vhost),
         ["users"] => Place::Users,
+        ["users", "bulk-delete"] => Place::UsersBulkDelete,
         ["users", "without-permissions"] => Place::UsersWithoutPermissions,
         ["users", user] => Place::User(user),
         ["users", user, "permissions"] => Place::UserPermissions(user),
         ["permissions"] => Place::Permissions,
         ["permissions", vhost, user] => Place::Permission(vhost, user),
+        ["topic-permissions"] => Place::TopicPermissions(None, None),
+        ["vhosts", vhost, "topic-permissions"] => Place::TopicPermissions(Some(vhost), None),
+        ["users", user, "topic-permissions"] => Place::TopicPermissions(None, Some(user)),
+        ["topic-permissions", vhost, user] => Place::TopicPermission(vhost, user, None),
+        ["topic-permissions", vhost, user, exchange] => {
+            Place::TopicPermission(vhost, user, Some(exchange))
+        }
+        _ => return place_of_rules(path),
+    })
+}
+
+/// The places of policies, limits and parameters.
+fn place_of_rules<'p>(path: &[&'p str]) -> Option<Place<'p>> {
+    let kind = match *path.first()? {
+        "operator-policies" => PolicyKind::Operator,
+        _ => PolicyKind::User,
+    };
+    Some(match *path {
+        ["policies" | "operator-policies"] => Place::Policies(kind, None),
+        ["policies" | "operator-policies", vhost] => Place::Policies(kind, Some(vhost)),
+        ["policies" | "operator-policies", vhost, name] => Place::Policy(kind, vhost, name),
+        ["vhost-limits"] => Place::VhostLimits(None),
+        ["vhost-limits", vhost] => Place::VhostLimits(Some(vhost)),
+        ["vhost-limits", vhost, name] => Place::VhostLimit(vhost, name),
+        ["user-limits"] => Place::UserLimits(None),
+        ["user-limits", user] => Place::UserLimits(Some(user)),
+        ["user-limits", user, name] => Place::UserLimit(user, name),
+        ["global-parameters"] => Place::GlobalParameters,
+        ["global-parameters", name] => Place::GlobalParameter(name),
+        ["parameters"] => Place::Parameters(None, None),
+        ["parameters", component] => Place::Parameters(Some(component), None),
+        ["parameters", component, vhost] => Place::Parameters(Some(component), Some(vhost)),
+        ["parameters", component, vhost, name] => Place::Parameter(component, vhost, name),
         _ => return None,
     })
 }
@@ -196,13 +247,25 @@ impl Place<'_> {
     /// The header `Allow`.
     pub(crate) fn allowed(&self) -> &'static str {
         match self {
-            Self::Queue(..) | Self::Exchange(..) => "HEAD, GET, PUT, DELETE, OPTIONS",
+            Self::Queue(..)
+            | Self::Exchange(..)
+            | Self::User(_)
+            | Self::Vhost(_)
+            | Self::Permission(..)
+            | Self::TopicPermission(..)
+            | Self::Policy(..)
+            | Self::GlobalParameter(_)
+            | Self::Parameter(..) => "HEAD, GET, PUT, DELETE, OPTIONS",
+            Self::VhostLimit(..) | Self::UserLimit(..) => "PUT, DELETE, OPTIONS",
+            Self::ClusterName => "HEAD, GET, PUT, OPTIONS",
             Self::Between(_) => "HEAD, GET, POST, OPTIONS",
             Self::Binding(..)
             | Self::Connection(_)
             | Self::ConnectionsOfUser(_)
             | Self::Attempts(_) => "HEAD, GET, DELETE, OPTIONS",
-            Self::Publish(..) | Self::Get(..) | Self::Actions(..) => "POST, OPTIONS",
+            Self::Publish(..) | Self::Get(..) | Self::Actions(..) | Self::UsersBulkDelete => {
+                "POST, OPTIONS"
+            }
             Self::Contents(..) => "DELETE, OPTIONS",
             _ => "HEAD, GET, OPTIONS",
         }
@@ -212,9 +275,31 @@ impl Place<'_> {
         self.allowed().split(", ").any(|allowed| allowed == method)
     }
 
+    /// Whether a body must be declared as JSON.
+    pub(crate) fn takes_json_only(&self) -> bool {
+        matches!(
+            self,
+            Self::Policy(PolicyKind::Operator, ..) | Self::VhostLimit(..) | Self::UserLimit(..)
+        )
+    }
+
     /// The right that a method requires.
-    pub(crate) fn right(&self, _method: &str) -> Right {
+    pub(crate) fn right(&self, method: &str) -> Right {
+        let is_change = matches!(method, "PUT" | "DELETE");
         match self {
+            Self::Policy(PolicyKind::User, ..) if is_change => Right::Policymaker,
+            Self::ClusterName | Self::Policy(PolicyKind::Operator, ..) if is_change => {
+                Right::Administrator
+            }
+            Self::GlobalParameters
+            | Self::GlobalParameter(_)
+            | Self::Parameters(..)
+            | Self::Parameter(..) => Right::Policymaker,
+            Self::VhostLimit(..)
+            | Self::UserLimit(..)
+            | Self::UsersBulkDelete
+            | Self::TopicPermissions(..)
+            | Self::TopicPermission(..) => Right::Administrator,
             Self::Index | Self::CommandLineTool | Self::Auth => Right::Nobody,
             Self::Nodes | Self::Node(_) | Self::Attempts(_) => Right::Monitoring,
             Self::FeatureFlags
@@ -238,7 +323,10 @@ impl Place<'_> {
             Self::Definitions(vhost)
             | Self::Exchanges(vhost)
             | Self::Queues(vhost)
-            | Self::Bindings(vhost) => vhost,
+            | Self::Bindings(vhost)
+            | Self::Policies(_, vhost)
+            | Self::VhostLimits(vhost)
+            | Self::Parameters(_, vhost) => vhost,
             Self::VhostConnections(vhost)
             | Self::VhostChannels(vhost)
             | Self::Exchange(vhost, _)
@@ -249,6 +337,8 @@ impl Place<'_> {
             | Self::Actions(vhost, _)
             | Self::Get(vhost, _)
             | Self::Publish(vhost, _)
+            | Self::Policy(_, vhost, _)
+            | Self::Parameter(_, vhost, _)
             | Self::Aliveness(vhost) => Some(vhost),
             Self::Between(pair) | Self::Binding(pair, _) => Some(pair.vhost),
             _ => None,

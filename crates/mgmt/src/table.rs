@@ -6,7 +6,7 @@ use crate::input::Input;
 use crate::route::Place;
 use crate::{
     bindings, channels, connections, consumers, definitions, exchanges, health, messages, node,
-    overview, queues, topology, users, vhosts,
+    overview, queues, settings, topology, vhosts,
 };
 
 /// Answers a request with the body of its method.
@@ -25,7 +25,7 @@ async fn put(call: &Call<'_>, place: &Place<'_>, body: &[u8]) -> Result<Answer, 
     match *place {
         Place::Queue(vhost, queue) => topology::put_queue(call, vhost, queue, &input).await,
         Place::Exchange(vhost, name) => topology::put_exchange(call, vhost, name, &input).await,
-        _ => Err(Answer::not_found()),
+        _ => settings::put(call, place, input).await,
     }
 }
 
@@ -36,6 +36,7 @@ async fn post(call: &Call<'_>, place: &Place<'_>, body: &[u8]) -> Result<Answer,
         Place::Get(vhost, queue) => messages::get(call, vhost, queue, &input).await,
         Place::Publish(vhost, name) => messages::publish(call, vhost, name, &input).await,
         Place::Actions(vhost, queue) => topology::act(call, vhost, queue, &input),
+        Place::UsersBulkDelete => settings::delete_users(call, &input).await,
         _ => Err(Answer::not_found()),
     }
 }
@@ -49,7 +50,7 @@ async fn delete(call: &Call<'_>, place: &Place<'_>) -> Result<Answer, Answer> {
         Place::Connection(name) => connections::close(call, name),
         Place::ConnectionsOfUser(user) => connections::close_of_user(call, user),
         Place::Attempts(asked) => node::reset_attempts(call, asked),
-        _ => Err(Answer::not_found()),
+        _ => settings::delete(call, place).await,
     }
 }
 
@@ -57,7 +58,7 @@ async fn get(call: &Call<'_>, place: &Place<'_>) -> Result<Answer, Answer> {
     Ok(match *place {
         Place::Index | Place::CommandLineTool | Place::Auth => overview::open_to_all(place),
         Place::Overview => overview::overview(call),
-        Place::ClusterName => overview::cluster_name(call.api),
+        Place::ClusterName => settings::cluster_name(call),
         Place::Extensions => Answer::json(&serde_json::json!([{"javascript": "dispatcher.js"}])),
         Place::Whoami => overview::whoami(call),
         Place::Nodes => node::nodes(call),
@@ -87,17 +88,8 @@ async fn get(call: &Call<'_>, place: &Place<'_>) -> Result<Answer, Answer> {
         Place::Binding(pair, key) => bindings::binding(call, pair, key),
         Place::Vhosts => vhosts::vhosts(call),
         Place::Vhost(vhost) => vhosts::vhost(call, vhost),
-        Place::VhostPermissions(vhost) => users::permissions(call, Some(vhost), None),
-        Place::Users => users::users(call),
-        Place::UsersWithoutPermissions => users::without_permissions(call),
-        Place::User(user) => users::user(call, user),
-        Place::UserPermissions(user) => users::permissions(call, None, Some(user)),
-        Place::Permissions => users::permissions(call, None, None),
-        Place::Permission(vhost, user) => users::permission(call, vhost, user),
         Place::Health(ref check) => health::check(call, check),
         Place::Aliveness(vhost) => messages::aliveness(call, vhost).await?,
-        Place::Publish(..) | Place::Contents(..) | Place::Get(..) | Place::Actions(..) => {
-            Answer::not_found()
-        }
+        _ => settings::show(call, place),
     })
 }

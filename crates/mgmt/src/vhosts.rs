@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use crosstie_broker::vhost::SharedVhost;
-use serde_json::json;
+use serde_json::Value as Json;
 
 use crate::answer::Answer;
 use crate::call::Call;
 use crate::list::{self, Source};
-use crate::node;
 use crate::row::{self, Columns, Row};
+use crate::{node, settings};
 
 /// The vhosts that the user sees: all with the tag `monitoring`.
 pub(crate) fn vhosts(call: &Call<'_>) -> Answer {
@@ -18,10 +18,14 @@ pub(crate) fn vhosts(call: &Call<'_>) -> Answer {
         false => call.visible_vhosts(),
     };
     let node = node::name(call.api);
-    let source = Source::of(vhosts, move |vhost: &Arc<SharedVhost>, row| {
-        write(vhost, &node, row);
+    let vhosts = vhosts.into_iter().map(|vhost| {
+        let about = settings::of_vhost(call, vhost.name());
+        (vhost, about)
     });
-    list::pages(&call.query, source, |vhost| vhost.name().to_string())
+    let source = Source::of(vhosts.collect(), move |(vhost, about), row| {
+        write(vhost, about, &node, row);
+    });
+    list::pages(&call.query, source, |(vhost, _)| vhost.name().to_string())
 }
 
 pub(crate) fn vhost(call: &Call<'_>, name: &str) -> Answer {
@@ -31,18 +35,16 @@ pub(crate) fn vhost(call: &Call<'_>, name: &str) -> Answer {
     let columns = Columns::parse(call.query.get("columns").unwrap_or_default());
     let mut out = Vec::new();
     row::object(&mut out, &columns, |row| {
-        write(&vhost, &node::name(call.api), row);
+        let about = settings::of_vhost(call, name);
+        write(&vhost, &about, &node::name(call.api), row);
     });
     Answer::of_bytes(out)
 }
 
-fn write(vhost: &Arc<SharedVhost>, node: &str, row: &mut Row<'_, '_>) {
-    row.text("name", vhost.name());
-    row.text("description", "");
-    row.json("tags", &json!([]));
-    row.json("metadata", &json!({"description": "", "tags": []}));
-    row.text("default_queue_type", "undefined");
-    row.boolean("tracing", false);
+fn write(vhost: &Arc<SharedVhost>, about: &Json, node: &str, row: &mut Row<'_, '_>) {
+    for (name, value) in about.as_object().into_iter().flatten() {
+        row.json(name, value);
+    }
     row.nested("cluster_state", |row| row.text(node, "running"));
     let counted = ["messages", "messages_ready", "messages_unacknowledged"];
     if counted.iter().any(|name| row.wants(name)) {

@@ -65,7 +65,10 @@ const EDGES: &[(&str, &[&str])] = &[
             "transport",
         ],
     ),
-    ("mgmt", &["amqp", "auth", "broker", "queues", "transport"]),
+    (
+        "mgmt",
+        &["amqp", "auth", "broker", "metadata", "queues", "transport"],
+    ),
     (
         "site",
         &[
