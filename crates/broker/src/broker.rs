@@ -364,24 +364,18 @@ impl Broker {
     /// The active alarms.
     pub fn alarms(&self) -> Vec<Alarm> {
         let mut alarms = self.shared.alarms();
-        for vhost in self.local_vhosts() {
+        for vhost in self.vhosts() {
             let unreadable = vhost.unreadable.lock();
-            alarms.extend(
-                unreadable
-                    .iter()
-                    .map(|(queue, found)| Alarm::QueueUnreadable {
-                        vhost: vhost.name.to_string(),
-                        queue: queue.to_string(),
-                        why: found.why.clone(),
-                    }),
-            );
+            let found = unreadable.iter();
+            alarms.extend(found.map(|(queue, why)| Alarm::QueueUnreadable {
+                vhost: vhost.name.to_string(),
+                queue: queue.to_owned(),
+                why: why.to_owned(),
+            }));
             drop(unreadable);
             alarms.extend(vhost.refused_letters());
         }
         for replicated in &self.replicated {
-            if let Ownership::Here(vhost) = replicated.ownership() {
-                alarms.extend(vhost.refused_letters());
-            }
             if let Some(why) = replicated.seen().alarm {
                 let vhost = replicated.name.to_string();
                 alarms.push(Alarm::Ledger { vhost, why });

@@ -11,7 +11,6 @@ use tokio::runtime::Handle;
 
 use super::peer::Peer;
 use super::turn::Turn;
-use super::unreadable::Unreadable;
 use super::vhost::SharedVhost;
 
 impl Turn<'_> {
@@ -68,7 +67,7 @@ impl SharedVhost {
         let queue = vhost.queue_of(want);
         let missing = vhost.handle_page(now, want, page, outbox);
         if let Some(queue) = &queue {
-            self.unreadable.lock().remove(queue);
+            self.unreadable.lock().note_read(queue);
         }
         // Those whose queue has no message yet wait again.
         let waiting = mem::take(&mut *self.waiting_for_pages.lock());
@@ -90,16 +89,12 @@ impl SharedVhost {
     fn note_unreadable(self: &Arc<Self>, want: Want, error: &StoreError) {
         let vhost = self.lock();
         let mut unreadable = self.unreadable.lock();
-        unreadable.retain(|queue, _| vhost.has_queue(queue));
+        unreadable.retain(|queue| vhost.has_queue(queue));
         let Some(queue) = vhost.queue_of(&want) else {
             return;
         };
         drop(vhost);
-        let found = Unreadable {
-            want: Some(want),
-            why: error.to_string(),
-        };
-        if unreadable.insert(Arc::clone(&queue), found).is_none() {
+        if unreadable.add(Arc::clone(&queue), want, &error.to_string()) {
             let vhost = &self.name;
             tracing::error!(
                 "vhost '{vhost}': cannot read messages of queue '{queue}', retrying: {error}"
@@ -109,13 +104,7 @@ impl SharedVhost {
 
     /// Reads the pages again that could not be read. To be called once a second.
     pub(crate) fn read_again(self: &Arc<Self>) {
-        let failed: Vec<Want> = {
-            let mut unreadable = self.unreadable.lock();
-            unreadable
-                .values_mut()
-                .filter_map(|found| found.want.take())
-                .collect()
-        };
+        let failed = self.unreadable.lock().take_wants();
         for want in failed {
             self.read_page(want);
         }

@@ -14,7 +14,6 @@ use tokio::runtime::Handle;
 
 use super::broker::Broker;
 use super::stream_files::Trouble;
-use super::unreadable::Unreadable;
 use super::vhost::SharedVhost;
 
 impl Broker {
@@ -196,17 +195,13 @@ impl SharedVhost {
     fn note_stream_trouble(&self, id: QueueId, what: String) {
         let vhost = self.lock();
         let mut unreadable = self.unreadable.lock();
-        unreadable.retain(|queue, _| vhost.has_queue(queue));
+        unreadable.retain(|queue| vhost.has_queue(queue));
         let Some(queue) = vhost.stream_name(id) else {
             return;
         };
         drop(vhost);
         let name = &self.name;
         tracing::error!("vhost '{name}': stream '{queue}': {what}");
-        let found = Unreadable {
-            want: None,
-            why: what,
-        };
-        unreadable.insert(queue, found);
+        unreadable.add_lost(queue, what);
     }
 }

@@ -1,6 +1,5 @@
 //! A vhost with its lock, its clock and its journal.
 
-use std::collections::BTreeMap;
 use std::mem;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
@@ -44,7 +43,7 @@ pub struct SharedVhost {
     /// The peers whose `basic.get` waits for a page.
     pub(super) waiting_for_pages: Mutex<Vec<Weak<Peer>>>,
     /// Queues whose next page cannot be read, with the reason.
-    pub(super) unreadable: Mutex<BTreeMap<Arc<str>, Unreadable>>,
+    pub(super) unreadable: Mutex<Unreadable>,
     /// The way of its changes to the files of streams and to the store.
     pub(super) streams: StreamLine,
 }
