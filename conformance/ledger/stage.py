@@ -30,7 +30,9 @@ ENDED = "has lost its connection to NATS"
 PERSISTENT = pika.BasicProperties(delivery_mode=2)
 
 
-def node_config(servers: list[NatsServer], **replicated: object) -> dict:
+def node_config(
+    servers: list[NatsServer], limits: dict | None = None, **replicated: object
+) -> dict:
     """Return a node whose vhost is kept by these servers."""
     vhost = {
         "name": "/",
@@ -45,6 +47,7 @@ def node_config(servers: list[NatsServer], **replicated: object) -> dict:
         "users": [{"name": "test", "password": "test"}],
         "vhosts": [vhost],
         "store": "amqp.store",
+        "limits": limits or {},
     }
     transport = {"type": "amqp", "id": "amqp", "endpoint": config.tcp()}
     node = config.plain(config.universal("tcp", config.tcp()), transport)

@@ -70,9 +70,9 @@ def test_an_owner_that_stops_hands_over(nats, start):
     publisher.await_more(20)
     publisher.stop()
     await_true("it stands by", lambda: role(second) == "standby")
-    # What it has read along is on its memory's account: some 160 bytes a message, and the message.
+    # What it has read along is on its memory's account: some 60 bytes a message, and the message.
     await_true(
-        "it has read along", lambda: second.metric("amqp_memory_bytes") > 200 * publisher.confirmed
+        "it has read along", lambda: second.metric("amqp_memory_bytes") > 60 * publisher.confirmed
     )
     assert second.health() == (200, "ok\n")
     first.stop()

@@ -17,10 +17,11 @@ fn a_gap_is_noticed_before_another_log() {
     LedgerRun::new(419).run(600).expect("no failure");
 }
 
-const EXPECTED: [&str; 15] = [
+const EXPECTED: [&str; 18] = [
     "Append",
     "Committed",
     "Deposed",
+    "Fetch",
     "Owning",
     "Purge",
     "Read",
@@ -30,6 +31,8 @@ const EXPECTED: [&str; 15] = [
     "crash Claiming",
     "crash Owning",
     "crash Recovering",
+    "deep",
+    "paged",
     "purged",
     "recovered",
     "unfinished",

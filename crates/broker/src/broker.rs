@@ -187,7 +187,7 @@ impl Broker {
             let mut interval = tokio::time::interval(Duration::from_secs(1));
             while let Some(broker) = swept.upgrade() {
                 broker.shared.incomplete.sweep();
-                let vhosts = broker.local_vhosts();
+                let vhosts = broker.vhosts();
                 drop(broker);
                 vhosts.iter().for_each(SharedVhost::read_again);
                 drop(vhosts);

@@ -22,6 +22,14 @@ pub fn paging(limits: &model::AmqpLimits) -> Paging {
     }
 }
 
+/// The same for a vhost whose messages are in a log.
+pub fn replicated_paging(limits: &model::AmqpLimits) -> Paging {
+    Paging {
+        spills: false,
+        ..paging(limits)
+    }
+}
+
 pub fn vhost_config(name: &Arc<str>, limits: &model::AmqpLimits) -> VhostConfig {
     let timeout = limits.consumer_timeout.map(|timeout| timeout.as_millis());
     VhostConfig {

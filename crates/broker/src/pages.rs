@@ -10,8 +10,9 @@ use crosstie_store::StoreError;
 use tokio::runtime::Handle;
 
 use super::peer::Peer;
+use super::replicated::Wanted;
 use super::turn::Turn;
-use super::vhost::SharedVhost;
+use super::vhost::{Keeper, SharedVhost};
 
 impl Turn<'_> {
     /// Whether a method is a `basic.get` that has to wait because the queue's next message is on the disk. Then the peer
@@ -45,7 +46,7 @@ impl SharedVhost {
         }
         let of_page = Arc::downgrade(self);
         let context = Handle::current();
-        let on_read = move |page: Result<Page, StoreError>| {
+        let on_read = move |page: Result<Page, String>| {
             let Some(vhost) = of_page.upgrade() else {
                 return;
             };
@@ -57,8 +58,20 @@ impl SharedVhost {
             crosstie_transport::uncork_all();
             drop(entered);
         };
-        // A stopping router reads no more.
-        self.shared.read_page(&self.name, want, on_read);
+        let shared = &self.shared;
+        match &self.keeper {
+            // A stopping router reads no more.
+            Keeper::Local => {
+                let on_read = move |page: Result<Page, StoreError>| {
+                    on_read(page.map_err(|error| error.to_string()));
+                };
+                shared.read_page(&self.name, want, on_read);
+            }
+            Keeper::Replicated { journal, .. } => {
+                let bytes_max = shared.flow.page_bytes();
+                journal.request(Wanted::new(want, bytes_max, Box::new(on_read)));
+            }
+        }
     }
 
     fn handle_page(self: &Arc<Self>, want: &Want, page: Page) {
@@ -86,7 +99,7 @@ impl SharedVhost {
     }
 
     /// The page cannot be read now. Its queue waits, and the others are served; an alarm names it.
-    fn note_unreadable(self: &Arc<Self>, want: Want, error: &StoreError) {
+    fn note_unreadable(self: &Arc<Self>, want: Want, error: &str) {
         let vhost = self.lock();
         let mut unreadable = self.unreadable.lock();
         unreadable.retain(|queue| vhost.has_queue(queue));
@@ -94,7 +107,7 @@ impl SharedVhost {
             return;
         };
         drop(vhost);
-        if unreadable.add(Arc::clone(&queue), want, &error.to_string()) {
+        if unreadable.add(Arc::clone(&queue), want, error) {
             let vhost = &self.name;
             tracing::error!(
                 "vhost '{vhost}': cannot read messages of queue '{queue}', retrying: {error}"

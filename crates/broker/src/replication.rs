@@ -11,7 +11,7 @@ use std::time::Instant;
 use crosstie_config as model;
 use crosstie_front::seed::seed;
 use crosstie_nats::escaped;
-use crosstie_queues::{Position, QueueId, Record, Time, Vhost};
+use crosstie_queues::{Position, QueueId, Record, Time, Vhost, VhostConfig};
 use crosstie_store::{Batch, Restored};
 use crosstie_transport::Workers;
 use parking_lot::Mutex;
@@ -22,7 +22,7 @@ use tokio::sync::{mpsc, watch};
 use super::broker::Broker;
 use super::clock::Clock;
 use super::import;
-use super::limits::vhost_config;
+use super::limits::{replicated_paging, vhost_config};
 use super::outbox::VhostOutbox;
 use super::peer::Peer;
 use super::replicated::{
@@ -118,6 +118,7 @@ impl Replicated {
             store: directory.join(&amqp.store),
             held: self.held,
             orders: self.obeying.lock().take(),
+            paging: replicated_paging(&amqp.limits),
             waiting_bytes_max: amqp.limits.commit_bytes_max,
             seen: Arc::clone(&self.seen),
             stopping: self.stopping.subscribe(),
@@ -279,7 +280,10 @@ impl Building for Built {
 
 impl Holder for Opening {
     fn build(self: Arc<Self>) -> Box<dyn Building> {
-        let config = vhost_config(&self.replicated.name, &self.limits);
+        let config = VhostConfig {
+            paging: replicated_paging(&self.limits),
+            ..vhost_config(&self.replicated.name, &self.limits)
+        };
         Box::new(Built {
             opening: self,
             vhost: Vhost::new(config, seed()),

@@ -31,7 +31,7 @@ pub struct SharedVhost {
     pub name: Arc<str>,
     pub(super) vhost: Mutex<Vhost<Arc<Peer>>>,
     pub shared: Arc<Shared>,
-    keeper: Keeper,
+    pub(super) keeper: Keeper,
     /// Bytes of its messages, as known to the flow control. Written under the lock.
     pub(super) memory_bytes: AtomicUsize,
     pub(super) backlog: Backlog,

@@ -102,7 +102,7 @@ fn write(
         | Record::Purged { .. } => write_of_message(record, contents, out),
         // Only an owner's last entry has these.
         Record::Rested { .. } => {}
-        // A replicated vhost keeps its messages in memory.
+        // A clearance is written as the departures of its messages, and a log hands over all messages.
         Record::Cleared { .. } | Record::Kept(_) => {}
         // It is created and deleted by its nodes' configurations.
         Record::VhostCreated | Record::VhostDeleted => {}

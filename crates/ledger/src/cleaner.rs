@@ -3,46 +3,98 @@
 //! What is live follows from all batches, also from those in flight. A batch in flight may never come into the log, if
 //! another node claims the vhost. So the log is purged only once it has everything that was in flight when the purge
 //! was found to be possible: a message that the batch moves to another queue is in the log at any time.
+//!
+//! The messages of a deep queue are read from the log before they are written again, an extent at a time. Of what was
+//! read, what is live then counts.
 
 use crosstie_queues::Time;
 
+use crate::broken::Broken;
 use crate::entry::Kind;
-use crate::ledger::{Effect, Ledger, Sequence};
+use crate::ledger::{Effect, Ledger, Role, Sequence};
+use crate::live::Oldest;
 use crate::purging::Purging;
 
 impl Ledger {
     /// Writes some of the oldest live records again if the log is long, or finds a purge; called between batches of new
     /// records. While records wait, the log may become twice as long.
-    pub(crate) fn clean(&mut self) {
+    pub(crate) fn clean(&mut self, now: Time) {
         let of_cleaning = |kind| matches!(kind, Kind::Kept | Kind::Recovered);
         let mut in_flight = self.in_flight.iter();
-        if self.purging.is_some() || in_flight.any(|entry| of_cleaning(entry.kind)) {
+        let is_busy = self.purging.is_some() || self.fetching.is_some();
+        if is_busy || in_flight.any(|entry| of_cleaning(entry.kind)) {
             return;
         }
         let live = &mut self.history.live;
         let waits = if self.waiting.is_empty() { 1 } else { 2 };
-        let is_long = live.log_bytes() > waits * self.config.log_bytes_min.max(2 * live.bytes());
+        let log_bytes = live.extents.log_bytes();
+        let is_long = log_bytes > waits * self.config.log_bytes_min.max(2 * live.bytes());
         // The last entry stays, even without live records: an empty log would look like one that lost its entries.
-        let idle = live.idle_front(self.acknowledged.saturating_sub(1));
+        let idle = live.extents.idle_front(self.acknowledged.saturating_sub(1));
         match idle {
             Some((to, bytes)) if bytes >= self.config.purge_bytes_min => self.purge_idle(to),
-            _ if !is_long => {}
+            _ if !is_long || self.filling.is_some() => {}
             _ => {
                 let bytes_max = self.config.batch_bytes_max as u64;
-                let records = live.oldest(bytes_max, self.acknowledged);
-                match (records.is_empty(), idle) {
-                    (false, _) => self.append_batch(Kind::Kept, records, None),
-                    (true, Some((to, _))) => self.purge_idle(to),
-                    (true, None) => {}
+                match (live.oldest(bytes_max, self.acknowledged), idle) {
+                    (Oldest::InLog(..), _) if now < self.fetches_at => {}
+                    (Oldest::InLog(extent, (first, last)), _) => {
+                        self.fetching = Some(extent);
+                        let (first, last) = (Sequence(first), Sequence(last));
+                        self.effects.push_back(Effect::Fetch { first, last });
+                    }
+                    (Oldest::Records(records), _) if !records.is_empty() => {
+                        self.append_batch(Kind::Kept, records, None);
+                    }
+                    (Oldest::Records(_), Some((to, _))) => self.purge_idle(to),
+                    (Oldest::Records(_), None) => {}
                 }
             }
         }
     }
 
+    /// Handles the entries that [`Effect::Fetch`] requested: all of them, in their order. An error means that they are not
+    /// what the node has read or written before; nothing is written again then.
+    pub fn handle_fetched<'e>(
+        &mut self,
+        now: Time,
+        entries: impl IntoIterator<Item = (Sequence, &'e [u8])>,
+    ) -> Result<(), Broken> {
+        let Some(extent) = self.fetching else {
+            return Ok(());
+        };
+        if self.role != Role::Owning || self.filling.is_some() {
+            self.fetching = None;
+            return Ok(());
+        }
+        match self.live_messages(extent, entries) {
+            Ok(messages) => {
+                self.fetching = None;
+                let mut records = self.history.live.declarations(extent);
+                records.extend(messages);
+                if !records.is_empty() {
+                    self.append_batch(Kind::Kept, records, None);
+                }
+                self.proceed(now);
+                Ok(())
+            }
+            Err(broken) => {
+                self.handle_not_fetched(now);
+                Err(broken)
+            }
+        }
+    }
+
+    /// Handles that the entries could not be read; they are requested again later.
+    pub fn handle_not_fetched(&mut self, now: Time) {
+        self.fetching = None;
+        self.fetches_at = Time(now.0 + self.config.retry_ms);
+    }
+
     /// Handles that the log was purged up to and including that entry.
     pub fn handle_purged(&mut self, now: Time, Sequence(to): Sequence) {
         self.purging = None;
-        self.history.live.purged(to);
+        self.history.live.extents.purged(to);
         self.proceed(now);
     }
 

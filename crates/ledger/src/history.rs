@@ -6,6 +6,7 @@ use crosstie_queues::{QueueId, Record};
 
 use crate::body;
 use crate::broken::Broken;
+use crate::config::Config;
 use crate::entry::{Head, Kind, Owner};
 use crate::in_flight::InFlight;
 use crate::live::Live;
@@ -24,7 +25,7 @@ pub(crate) struct End {
     pub batch: u64,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct History {
     pub end: End,
     pub owner: Option<Owner>,
@@ -63,6 +64,22 @@ pub(crate) enum Whole {
 }
 
 impl History {
+    /// Of a log that was not read yet.
+    pub(crate) fn new(config: Config) -> Self {
+        Self {
+            end: End::default(),
+            owner: None,
+            live: Live::new(config),
+            recovery: None,
+            is_unfinished: false,
+            changed_at: 0,
+            released: None,
+            rested: Vec::new(),
+            partial: None,
+            partial_bytes: 0,
+        }
+    }
+
     /// Takes the entry behind the last one, or the first one available; returns the batch that it completes.
     pub(crate) fn take(&mut self, sequence: u64, entry: &[u8]) -> Result<Option<Whole>, Broken> {
         let (head, part) = Head::open(entry)?;
@@ -126,7 +143,7 @@ impl History {
     pub(crate) fn pass_over(&mut self, sequence: u64, bytes: usize) {
         self.end.sequence += 1;
         match self.partial_bytes {
-            0 => self.live.extend(sequence, bytes as u64),
+            0 => self.live.extents.extend(sequence, bytes as u64),
             _ => self.partial_bytes += bytes as u64,
         }
     }
@@ -141,7 +158,9 @@ impl History {
         self.partial_bytes += in_flight.entry.len() as u64;
         if in_flight.is_last {
             let bytes = mem::take(&mut self.partial_bytes);
-            self.live.end(in_flight.batch, sequence, bytes);
+            let first = sequence - u64::from(in_flight.part);
+            let extents = &mut self.live.extents;
+            extents.end(in_flight.batch, (first, sequence), bytes);
         }
     }
 
@@ -149,7 +168,9 @@ impl History {
     pub(crate) fn note_recovery(&mut self, phase: Phase, recovery: Recovery) {
         match phase {
             Phase::Begins => {
-                self.live = Live::default();
+                self.live = self.live.anew();
+                // The batch of this record itself.
+                self.live.extents.begin(self.end.batch);
                 self.is_unfinished = true;
             }
             Phase::Ends => self.is_unfinished = false,
@@ -215,7 +236,7 @@ impl History {
     fn complete(&mut self, head: &Head, body: &[u8]) -> Result<Whole, Broken> {
         let bytes = mem::take(&mut self.partial_bytes);
         self.end.batch = head.batch;
-        self.live.begin(head.batch);
+        self.live.extents.begin(head.batch);
         let whole = match head.kind {
             Kind::Owned => {
                 let owner = Owner::decode(body)?;
@@ -240,7 +261,7 @@ impl History {
                 self.rested = Vec::new();
                 let mut records = Vec::new();
                 for (record, name) in body::decode(body)? {
-                    self.live.take(head.batch, &record, name.as_ref());
+                    self.live.take(&record, name.as_ref());
                     records.push(record);
                 }
                 match head.kind {
@@ -249,7 +270,10 @@ impl History {
                 }
             }
         };
-        self.live.end(head.batch, self.end.sequence, bytes);
+        let last = self.end.sequence;
+        let first = last - u64::from(head.part).min(last - 1);
+        self.live.extents.end(head.batch, (first, last), bytes);
+        self.live.extents.merge_idle();
         Ok(whole)
     }
 }

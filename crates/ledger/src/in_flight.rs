@@ -14,6 +14,8 @@ pub(crate) struct InFlight {
     pub position: Option<Position>,
     pub kind: Kind,
     pub batch: u64,
+    /// Its number in the batch.
+    pub part: u32,
     /// The batch is complete with this part.
     pub is_last: bool,
     /// The log has acknowledged it, and not yet an earlier one.

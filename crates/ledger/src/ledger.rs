@@ -6,9 +6,11 @@ use std::sync::Arc;
 use crosstie_queues::{Position, Record, Time};
 
 use crate::broken::Broken;
+use crate::config::Config;
 use crate::entry::Owner;
 use crate::history::History;
 use crate::in_flight::InFlight;
+use crate::missing::Missing;
 use crate::purging::Purging;
 
 /// The number of an entry in its log, from 1.
@@ -31,23 +33,6 @@ pub enum Role {
     Deposed,
 }
 
-/// Sizes and times.
-#[derive(Clone, Copy, Debug)]
-pub struct Config {
-    /// Maximum size of a batch's part.
-    pub part_bytes_max: usize,
-    /// Approximate maximum size of a batch.
-    pub batch_bytes_max: usize,
-    /// A log is cleaned only if it has at least this size, and twice the size of its live records.
-    pub log_bytes_min: u64,
-    /// Minimum size of a purge.
-    pub purge_bytes_min: u64,
-    /// How long to wait for an acknowledgement before the log's end is read.
-    pub acknowledgement_ms: u64,
-    /// The interval of further attempts.
-    pub retry_ms: u64,
-}
-
 /// An effect to carry out.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
@@ -58,6 +43,9 @@ pub enum Effect {
     Read { after: Sequence },
     /// Purge the log up to and including that entry: [`Ledger::handle_purged`], or nothing.
     Purge { to: Sequence },
+    /// Read these entries, the first and the last included: [`Ledger::handle_fetched`] or
+    /// [`Ledger::handle_not_fetched`].
+    Fetch { first: Sequence, last: Sequence },
     /// This node owns the vhost: all records have been read.
     Owning,
     /// Everything submitted up to that position is in the log, for any later owner.
@@ -98,6 +86,11 @@ pub struct Ledger {
     /// Reads of the log's end since the last acknowledgement.
     pub(crate) fruitless: u32,
     pub(crate) purging: Option<Purging>,
+    /// The extent whose live records are being read, to be written again; and when the next one may be.
+    pub(crate) fetching: Option<u64>,
+    pub(crate) fetches_at: Time,
+    /// What a copy lacks that is being filled. Live records stay where they are in the log meanwhile.
+    pub(crate) filling: Option<Missing>,
     pub(crate) effects: VecDeque<Effect>,
     pub(crate) resynchronizations: u64,
 }
@@ -116,20 +109,9 @@ pub struct Status {
     pub batch: u64,
     pub log_bytes: u64,
     pub live_bytes: u64,
+    /// Bytes of the messages in memory.
+    pub resident_bytes: u64,
     pub resynchronizations: u64,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            part_bytes_max: 512 << 10,
-            batch_bytes_max: 1 << 20,
-            log_bytes_min: 64 << 20,
-            purge_bytes_min: 32 << 20,
-            acknowledgement_ms: 2000,
-            retry_ms: 1000,
-        }
-    }
 }
 
 impl Ledger {
@@ -138,7 +120,7 @@ impl Ledger {
         Self {
             config,
             role: Role::Following,
-            history: History::default(),
+            history: History::new(config),
             claimed_at: 0,
             waiting: VecDeque::new(),
             in_flight: VecDeque::new(),
@@ -149,6 +131,9 @@ impl Ledger {
             window: 1,
             fruitless: 0,
             purging: None,
+            fetching: None,
+            fetches_at: Time(0),
+            filling: None,
             effects: VecDeque::new(),
             resynchronizations: 0,
         }
@@ -167,8 +152,9 @@ impl Ledger {
             owner: self.history.owner.clone(),
             sequence: Sequence(end.sequence),
             batch: end.batch,
-            log_bytes: self.history.live.log_bytes(),
+            log_bytes: self.history.live.extents.log_bytes(),
             live_bytes: self.history.live.bytes(),
+            resident_bytes: self.history.live.resident_bytes(),
             resynchronizations: self.resynchronizations,
         }
     }
@@ -178,6 +164,11 @@ impl Ledger {
         let in_flight = self.in_flight.iter();
         let in_flight: usize = in_flight.map(|in_flight| in_flight.entry.len()).sum();
         self.history.live.memory_bytes() + in_flight
+    }
+
+    /// Whether the messages of some queues are in the log alone.
+    pub fn is_deep(&self) -> bool {
+        self.history.live.is_deep()
     }
 
     /// Whether nothing waits for the log.

@@ -1,120 +1,87 @@
-//! The live records of a log, and the batch that holds each of them.
+//! The live records of a log, and the extent that holds each of them.
+//!
+//! Of a long queue, once all messages take much memory, only the places of its messages are known: the log has the
+//! messages. Such a queue is *deep* until it is empty.
 //!
 //! A log is cleaned from its front, so the rest of it may begin with a message whose queue is declared again only
 //! later. Every record is therefore stored by its own key here, whether or not its queue is known. A vhost gets the
 //! records in an order that it can restore ([`Live::records`]).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use crosstie_amqp::TableBuf;
 use crosstie_queues::{Destination, QueueId, Record, StoredMessage};
 
-/// The key of a live record.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Key {
-    Exchange(Arc<str>),
-    Queue(QueueId),
-    Binding(Arc<Binding>),
-    Message(QueueId, i64),
-}
+use crate::config::Config;
+use crate::extents::Extents;
+use crate::key::{Binding, Key, binding};
+use crate::messages::{Messages, RECORD_BYTES, enqueued, resident, size};
+use crate::runs::Gone;
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Binding {
-    source: Arc<str>,
-    destination: Destination,
-    routing_key: Arc<str>,
-    arguments: TableBuf,
-}
-
-/// A live record.
+/// A live declaration.
 #[derive(Clone, Debug)]
 struct Counting<R> {
     record: R,
-    /// The number of the last batch with this record.
-    batch: u64,
+    /// The number of the extent that has it.
+    extent: u64,
     bytes: u64,
 }
 
-/// A batch that is in the log, or on its way there.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Extent {
-    /// Its last entry; 0 while the log has not acknowledged it.
-    pub last: u64,
-    /// Including those of an incomplete batch before it.
-    pub bytes: u64,
-    /// Number of its live records.
-    live: usize,
-    /// The keys of all records in it, live or not.
-    keys: Vec<Key>,
-}
-
-/// Extents without live records at the front of the log. They stay without: a record is in the batch written last.
-#[derive(Clone, Copy, Debug, Default)]
-struct Idle {
-    /// The batch behind them.
-    next: u64,
-    /// The last entry of them; 0 if there is none.
-    last: u64,
-    bytes: u64,
-}
-
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Live {
     exchanges: BTreeMap<Arc<str>, Counting<Record>>,
     queues: BTreeMap<QueueId, Counting<(Arc<str>, Record)>>,
     /// With their order.
     bindings: HashMap<Arc<Binding>, Counting<u64>>,
-    messages: BTreeMap<(QueueId, i64), Counting<StoredMessage>>,
-    extents: BTreeMap<u64, Extent>,
-    /// The front of the log without live records, as far as [`Live::idle_front`] has found it.
-    idle: Idle,
-    /// The number of keys in the extents.
-    keys: usize,
+    messages: BTreeMap<QueueId, Messages>,
+    pub(crate) extents: Extents,
     /// Approximate octets of the live records.
     bytes: u64,
-    /// Octets of the entries in the log.
-    log_bytes: u64,
+    /// Bytes of the messages in memory.
+    resident_bytes: u64,
+    deep: usize,
+    /// Bytes in memory besides these, of all queues.
+    messages_memory: usize,
+    config: Config,
 }
 
-/// Approximate octets of a record in the log, besides a message's own.
-const RECORD_BYTES: u64 = 40;
+/// The oldest live records.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Oldest {
+    Records(Vec<Record>),
+    /// The log has them: the number of the extent, and its first entry and its last.
+    InLog(u64, (u64, u64)),
+}
 
-/// Memory of a live record besides its message, including its place in the log.
+/// Memory of a declaration, besides what it consists of.
 const COUNTING_MEMORY_BYTES: usize = 160;
-const KEY_MEMORY_BYTES: usize = size_of::<Key>();
 
 impl Live {
-    /// Begins a batch: the records from now on are in it.
-    pub(crate) fn begin(&mut self, batch: u64) {
-        self.extents.entry(batch).or_default();
-    }
-
-    /// Records that a batch is in the log.
-    pub(crate) fn end(&mut self, batch: u64, last: u64, bytes: u64) {
-        self.log_bytes += bytes;
-        let extent = self.extents.entry(batch).or_default();
-        extent.last = last;
-        extent.bytes = bytes;
-    }
-
-    /// Adds an entry without a batch to the last batch in the log.
-    pub(crate) fn extend(&mut self, last: u64, bytes: u64) {
-        let ended = self.extents.values_mut().rev().find(|of| of.last > 0);
-        if let Some(extent) = ended {
-            self.idle = Idle::default();
-            self.log_bytes += bytes;
-            extent.last = last;
-            extent.bytes += bytes;
+    pub(crate) fn new(config: Config) -> Self {
+        Self {
+            exchanges: BTreeMap::new(),
+            queues: BTreeMap::new(),
+            bindings: HashMap::new(),
+            messages: BTreeMap::new(),
+            extents: Extents::new(config.extent_bytes),
+            bytes: 0,
+            resident_bytes: 0,
+            deep: 0,
+            messages_memory: 0,
+            config,
         }
     }
 
+    /// Without records.
+    pub(crate) fn anew(&self) -> Self {
+        Self::new(self.config)
+    }
+
     /// Takes a record of the current batch; of a deleted queue with its name, if that is known otherwise.
-    pub(crate) fn take(&mut self, batch: u64, record: &Record, name: Option<&Arc<str>>) {
+    pub(crate) fn take(&mut self, record: &Record, name: Option<&Arc<str>>) {
         match record {
             Record::ExchangeDeclared { name, .. } => {
-                let key = Key::Exchange(Arc::clone(name));
-                let counting = self.count(batch, record.clone(), 0, key);
+                let counting = self.count(record.clone(), Key::Exchange(Arc::clone(name)));
                 let before = self.exchanges.insert(Arc::clone(name), counting);
                 self.forget_some(before);
             }
@@ -128,12 +95,12 @@ impl Live {
             }
             Record::QueueDeclared { id, name, .. } => {
                 let kept = (Arc::clone(name), record.clone());
-                let counting = self.count(batch, kept, 0, Key::Queue(*id));
+                let counting = self.count(kept, Key::Queue(*id));
                 let before = self.queues.insert(*id, counting);
                 self.forget_some(before);
             }
             Record::QueueDeleted { id } => self.delete_queue(*id, name),
-            Record::Bound { .. } => self.bind(batch, record),
+            Record::Bound { .. } => self.bind(record),
             Record::Unbound { .. } => {
                 let gone = binding(record).and_then(|binding| self.bindings.remove(&binding));
                 self.forget_some(gone);
@@ -142,76 +109,58 @@ impl Live {
                 queue,
                 place,
                 message,
-            } => {
-                let bytes = message.content.memory_bytes() as u64;
-                let key = Key::Message(*queue, *place);
-                let counting = self.count(batch, message.clone(), bytes, key);
-                let before = self.messages.insert((*queue, *place), counting);
-                self.forget_some(before);
-            }
-            Record::Dequeued { queue, place } => {
-                let before = self.messages.remove(&(*queue, *place));
-                self.forget_some(before);
-            }
+            } => self.enqueue(*queue, *place, message),
+            Record::Dequeued { queue, place } => self.dequeue(*queue, *place),
             Record::Delivered {
                 queue,
                 place,
                 deliveries,
             } => {
-                if let Some(message) = self.messages.get_mut(&(*queue, *place)) {
-                    message.record.deliveries = *deliveries;
-                }
+                self.change(*queue, |messages| messages.deliver(*place, *deliveries));
             }
             Record::Purged { queue } => self.purge(*queue),
-            // Only an owner's last entry has these.
-            Record::Rested { .. } => {}
-            // A replicated vhost keeps its messages in memory.
-            Record::Cleared { .. } | Record::Kept(_) => {}
+            // As single departures: earlier versions know no other.
+            Record::Cleared { queue, from, to } => {
+                for place in self.places(*queue, (*from, *to), usize::MAX) {
+                    self.dequeue(*queue, place);
+                }
+            }
+            // Only an owner's last entry has the first, and no log the second.
+            Record::Rested { .. } | Record::Kept(_) => {}
             // It is created and deleted by its nodes' configurations.
             Record::VhostCreated | Record::VhostDeleted => {}
         }
     }
 
-    /// Removes extents without live records from the front, up to `last`; returns the entry up to which the log can be
-    /// purged, and the octets that this frees.
-    /// Called for each append, so that what has been found before is not looked at again.
-    pub(crate) fn idle_front(&mut self, last: u64) -> Option<(u64, u64)> {
-        for (batch, extent) in self.extents.range(self.idle.next..) {
-            if extent.live > 0 || !(1..=last).contains(&extent.last) {
-                break;
-            }
-            self.idle.next = batch + 1;
-            self.idle.last = extent.last;
-            self.idle.bytes += extent.bytes;
-        }
-        let Idle { last, bytes, .. } = self.idle;
-        (last > 0).then_some((last, bytes))
-    }
-
-    /// Records a purge up to and including an entry.
-    pub(crate) fn purged(&mut self, last: u64) {
-        self.idle = Idle::default();
-        while let Some(first) = self.extents.first_entry()
-            && (1..=last).contains(&first.get().last)
-            && first.get().live == 0
-        {
-            self.log_bytes = self.log_bytes.saturating_sub(first.remove().bytes);
-        }
-    }
-
-    /// The oldest live records, about `bytes_max` octets of them, to be written again: of batches up to and including
+    /// The oldest live records, about `bytes_max` octets of them, to be written again: of entries up to and including
     /// `last`.
-    pub(crate) fn oldest(&self, bytes_max: u64, last: u64) -> Vec<Record> {
+    pub(crate) fn oldest(&self, bytes_max: u64, last: u64) -> Oldest {
         let mut records = Vec::new();
         let mut bytes = 0;
-        for (batch, extent) in self.extents.range(self.idle.next..) {
-            if !(1..=last).contains(&extent.last) || bytes >= bytes_max {
+        for (number, extent) in self.extents.oldest(last) {
+            if bytes >= bytes_max {
                 break;
             }
-            for key in extent.keys.iter().filter(|_| extent.live > 0) {
-                let Some((record, of)) = self.find(key, *batch) else {
-                    continue;
-                };
+            if self.is_absent(number, |_| true) {
+                if records.is_empty() {
+                    return Oldest::InLog(number, (extent.first, extent.last));
+                }
+                break;
+            }
+            let declarations = extent.keys.iter().filter_map(|key| self.find(key, number));
+            let mut runs = extent.runs.clone();
+            runs.sort_unstable();
+            runs.dedup();
+            let messages = runs.into_iter().flat_map(|(queue, key)| {
+                let messages = self.messages.get(&queue);
+                let run = messages.and_then(|messages| messages.runs.run(key, number));
+                let places = run.into_iter().flat_map(|run| run.places());
+                places.filter_map(move |place| {
+                    let message = messages?.contents.get(&place)?;
+                    Some((enqueued(queue, place, message), size(message).bytes))
+                })
+            });
+            for (record, of) in declarations.chain(messages) {
                 bytes += of;
                 records.push(record);
                 if bytes >= bytes_max {
@@ -219,11 +168,31 @@ impl Live {
                 }
             }
         }
-        records
+        Oldest::Records(records)
+    }
+
+    /// The live declarations of an extent.
+    pub(crate) fn declarations(&self, number: u64) -> Vec<Record> {
+        let keys = self.extents.get(number).map(|extent| extent.keys.iter());
+        let found = keys.into_iter().flatten();
+        let found = found.filter_map(|key| self.find(key, number));
+        found.map(|(record, _)| record).collect()
+    }
+
+    /// Whether an extent has live messages of a deep queue; those in question are chosen by `is_meant`.
+    pub(crate) fn is_absent(&self, number: u64, is_meant: impl Fn(&QueueId) -> bool) -> bool {
+        let runs = self.extents.get(number).map(|extent| extent.runs.iter());
+        self.deep > 0
+            && runs.into_iter().flatten().any(|(queue, key)| {
+                let messages = self.messages.get(queue).filter(|found| found.is_deep);
+                is_meant(queue)
+                    && messages.is_some_and(|found| found.runs.run(*key, number).is_some())
+            })
     }
 
     /// All live records, in an order that a vhost can restore: exchanges and queues before their bindings, queues
-    /// before their messages, and messages in their order.
+    /// before their messages, and messages in their order. Of a deep queue's messages only the extent is known
+    /// ([`Record::Kept`]), one for each priority.
     pub(crate) fn records(&self) -> impl Iterator<Item = Record> {
         let exchanges = self.exchanges.values();
         let queues = self.queues.values();
@@ -236,7 +205,39 @@ impl Live {
                     .iter()
                     .map(|(binding, known)| binding.record(known.record)),
             )
-            .chain(messages.map(|((queue, place), known)| enqueued(*queue, *place, &known.record)))
+            .chain(messages.flat_map(|(queue, messages)| messages.records(*queue)))
+    }
+
+    /// The extent that has a message, if it is live.
+    pub(crate) fn extent_of(&self, queue: QueueId, place: i64) -> Option<u64> {
+        self.messages.get(&queue)?.runs.find(place)
+    }
+
+    /// The deliveries of a message that only the log has, if they were counted after it.
+    pub(crate) fn deliveries(&self, queue: QueueId, place: i64) -> Option<u32> {
+        let messages = self.messages.get(&queue)?;
+        messages.deliveries.get(&place).copied()
+    }
+
+    /// A message in memory.
+    pub(crate) fn content(&self, queue: QueueId, place: i64) -> Option<&StoredMessage> {
+        self.messages.get(&queue)?.contents.get(&place)
+    }
+
+    /// The places of a queue's live messages between those two, and their extents.
+    pub(crate) fn between(
+        &self,
+        queue: QueueId,
+        (from, to): (i64, i64),
+    ) -> impl Iterator<Item = (i64, u64)> {
+        let messages = self.messages.get(&queue).into_iter();
+        messages.flat_map(move |messages| messages.runs.between(from, to))
+    }
+
+    /// The first of these places.
+    pub(crate) fn places(&self, queue: QueueId, between: (i64, i64), count_max: usize) -> Vec<i64> {
+        let places = self.between(queue, between).take(count_max);
+        places.map(|(place, _)| place).collect()
     }
 
     pub(crate) fn queue_name(&self, id: QueueId) -> Option<Arc<str>> {
@@ -245,56 +246,140 @@ impl Live {
             .map(|queue| Arc::clone(&queue.record.0))
     }
 
+    /// Octets of a message of that queue, on average.
+    pub(crate) fn mean_bytes(&self, queue: QueueId) -> u64 {
+        let runs = self.messages.get(&queue).map(|found| &found.runs);
+        let mean = runs.and_then(|runs| runs.body_bytes().checked_div(runs.len() as u64));
+        mean.unwrap_or(0) + RECORD_BYTES
+    }
+
+    /// Whether only the log has the messages of a queue.
+    pub(crate) fn is_deep(&self) -> bool {
+        self.deep > 0
+    }
+
+    /// The queues whose messages only the log has.
+    pub(crate) fn deep_queues(&self) -> BTreeSet<QueueId> {
+        let deep = self.messages.iter().filter(|(_, found)| found.is_deep);
+        deep.map(|(queue, _)| *queue).collect()
+    }
+
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    pub(crate) fn log_bytes(&self) -> u64 {
-        self.log_bytes
+    /// Bytes of the messages in memory, which a vhost shares.
+    pub(crate) fn resident_bytes(&self) -> u64 {
+        self.resident_bytes
     }
 
-    /// Bytes in memory besides the messages, which a vhost shares.
+    /// Bytes in memory besides these.
     pub(crate) fn memory_bytes(&self) -> usize {
-        let live = self.messages.len() + self.bindings.len() + self.queues.len();
-        live * COUNTING_MEMORY_BYTES + self.keys * KEY_MEMORY_BYTES
+        let declared = self.exchanges.len() + self.queues.len() + self.bindings.len();
+        declared * COUNTING_MEMORY_BYTES + self.messages_memory + self.extents.memory_bytes()
     }
 
-    fn count<R>(&mut self, batch: u64, record: R, bytes: u64, key: Key) -> Counting<R> {
-        let bytes = bytes + RECORD_BYTES;
-        self.bytes += bytes;
-        let extent = self.extents.entry(batch).or_default();
-        extent.live += 1;
-        extent.keys.push(key);
-        self.keys += 1;
+    /// Changes the messages of a queue.
+    fn change<R>(&mut self, queue: QueueId, change: impl FnOnce(&mut Messages) -> R) -> Option<R> {
+        let messages = self.messages.get_mut(&queue)?;
+        let before = messages.memory_bytes();
+        let changed = change(messages);
+        self.messages_memory = self.messages_memory + messages.memory_bytes() - before;
+        Some(changed)
+    }
+
+    fn count<R>(&mut self, record: R, key: Key) -> Counting<R> {
+        self.bytes += RECORD_BYTES;
         Counting {
             record,
-            batch,
-            bytes,
+            extent: self.extents.count(key),
+            bytes: RECORD_BYTES,
         }
     }
 
     fn forget_some<R>(&mut self, counting: Option<Counting<R>>) {
-        if let Some(Counting { batch, bytes, .. }) = counting {
-            self.forget(batch, bytes);
+        if let Some(Counting { extent, bytes, .. }) = counting {
+            self.bytes -= bytes;
+            self.extents.forget(extent);
         }
     }
 
-    fn forget(&mut self, batch: u64, bytes: u64) {
-        self.bytes -= bytes;
-        if let Some(extent) = self.extents.get_mut(&batch) {
-            extent.live -= 1;
-            if extent.live == 0 {
-                self.keys -= std::mem::take(&mut extent.keys).len();
-            }
+    fn forget(&mut self, gone: Gone) {
+        self.bytes -= gone.size.bytes;
+        self.extents.forget_messages(gone.extent, gone.count);
+    }
+
+    fn enqueue(&mut self, queue: QueueId, place: i64, message: &StoredMessage) {
+        self.dequeue(queue, place);
+        let extent = self.extents.count_message();
+        let size = size(message);
+        self.bytes += size.bytes;
+        if !self.messages.contains_key(&queue) {
+            let messages = Messages::default();
+            self.messages_memory += messages.memory_bytes();
+            self.messages.insert(queue, messages);
+        }
+        let config = self.config;
+        let changed = self.change(queue, |messages| {
+            let begun = messages.runs.insert(place, extent, size);
+            let resident_bytes = messages.keep(place, message);
+            let is_long = messages.runs.len() > config.long_messages
+                || messages.runs.body_bytes() > config.long_body_bytes;
+            (begun, resident_bytes, is_long && !messages.is_deep)
+        });
+        let Some((begun, resident_bytes, is_long)) = changed else {
+            return;
+        };
+        for (key, of) in begun {
+            self.extents.add_run(of, (queue, key));
+        }
+        self.resident_bytes += resident_bytes;
+        if is_long && self.resident_bytes >= config.resident_bytes_max {
+            self.deepen(queue);
         }
     }
 
-    fn bind(&mut self, batch: u64, record: &Record) {
+    /// Leaves the messages of a queue to the log.
+    #[cold]
+    fn deepen(&mut self, queue: QueueId) {
+        let is_prioritized = self.is_prioritized(queue);
+        let freed = self.change(queue, |messages| messages.deepen(is_prioritized));
+        self.resident_bytes -= freed.unwrap_or_default();
+        self.deep += 1;
+    }
+
+    /// Whether its messages have priorities, as far as it is declared.
+    fn is_prioritized(&self, queue: QueueId) -> bool {
+        let declared = self.queues.get(&queue).map(|queue| &queue.record.1);
+        let Some(Record::QueueDeclared { arguments, .. }) = declared else {
+            return false;
+        };
+        arguments.as_table().find("x-max-priority").is_some()
+    }
+
+    fn dequeue(&mut self, queue: QueueId, place: i64) {
+        let left = self.change(queue, |messages| {
+            let gone = messages.runs.remove(place)?;
+            messages.deliveries.remove(&place);
+            let content = messages.contents.remove(&place);
+            Some((gone, content, messages.runs.len() == 0))
+        });
+        let Some((gone, content, is_last)) = left.flatten() else {
+            return;
+        };
+        self.resident_bytes -= content.as_ref().map_or(0, resident);
+        self.forget(gone);
+        if is_last {
+            self.purge(queue);
+        }
+    }
+
+    fn bind(&mut self, record: &Record) {
         if let Some(binding) = binding(record)
             && let Record::Bound { order, .. } = *record
         {
             let binding = Arc::new(binding);
-            let counting = self.count(batch, order, 0, Key::Binding(Arc::clone(&binding)));
+            let counting = self.count(order, Key::Binding(Arc::clone(&binding)));
             let before = self.bindings.insert(binding, counting);
             self.forget_some(before);
         }
@@ -312,10 +397,15 @@ impl Live {
     }
 
     fn purge(&mut self, queue: QueueId) {
-        let of_queue = (queue, i64::MIN)..=(queue, i64::MAX);
-        let gone: Vec<_> = self.messages.extract_if(of_queue, |_, _| true).collect();
-        for (_, counting) in gone {
-            self.forget(counting.batch, counting.bytes);
+        let Some(mut messages) = self.messages.remove(&queue) else {
+            return;
+        };
+        self.deep -= usize::from(messages.is_deep);
+        self.messages_memory -= messages.memory_bytes();
+        let contents = messages.contents.values().map(resident);
+        self.resident_bytes -= contents.sum::<u64>();
+        for gone in messages.runs.clear() {
+            self.forget(gone);
         }
     }
 
@@ -325,148 +415,26 @@ impl Live {
             .extract_if(|binding, _| is_gone(binding))
             .collect();
         for (_, counting) in gone {
-            self.forget(counting.batch, counting.bytes);
+            self.forget_some(Some(counting));
         }
     }
 
-    /// A live record, if that batch is the last one with it.
-    fn find(&self, key: &Key, batch: u64) -> Option<(Record, u64)> {
+    /// A live declaration, if that extent is the last one with it.
+    fn find(&self, key: &Key, extent: u64) -> Option<(Record, u64)> {
         let (record, of, bytes) = match key {
             Key::Exchange(name) => {
                 let known = self.exchanges.get(name)?;
-                (known.record.clone(), known.batch, known.bytes)
+                (known.record.clone(), known.extent, known.bytes)
             }
             Key::Queue(id) => {
                 let known = self.queues.get(id)?;
-                (known.record.1.clone(), known.batch, known.bytes)
+                (known.record.1.clone(), known.extent, known.bytes)
             }
             Key::Binding(binding) => {
                 let known = self.bindings.get(binding)?;
-                (binding.record(known.record), known.batch, known.bytes)
-            }
-            Key::Message(queue, place) => {
-                let known = self.messages.get(&(*queue, *place))?;
-                let record = enqueued(*queue, *place, &known.record);
-                (record, known.batch, known.bytes)
+                (binding.record(known.record), known.extent, known.bytes)
             }
         };
-        (of == batch).then_some((record, bytes))
-    }
-}
-
-impl Binding {
-    fn record(&self, order: u64) -> Record {
-        Record::Bound {
-            source: Arc::clone(&self.source),
-            destination: self.destination.clone(),
-            routing_key: Arc::clone(&self.routing_key),
-            arguments: self.arguments.clone(),
-            order,
-        }
-    }
-}
-
-fn binding(record: &Record) -> Option<Binding> {
-    let (Record::Bound {
-        source,
-        destination,
-        routing_key,
-        arguments,
-        ..
-    }
-    | Record::Unbound {
-        source,
-        destination,
-        routing_key,
-        arguments,
-    }) = record
-    else {
-        return None;
-    };
-    Some(Binding {
-        source: Arc::clone(source),
-        destination: destination.clone(),
-        routing_key: Arc::clone(routing_key),
-        arguments: arguments.clone(),
-    })
-}
-
-fn enqueued(queue: QueueId, place: i64, message: &StoredMessage) -> Record {
-    Record::Enqueued {
-        queue,
-        place,
-        message: message.clone(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Octets of the extents without live records at the front, looked at anew.
-    fn idle(live: &Live, last: u64) -> Option<(u64, u64)> {
-        let extents = live.extents.values();
-        let idle = extents.take_while(|of| of.live == 0 && (1..=last).contains(&of.last));
-        idle.fold(None, |sum, of| {
-            Some((of.last, sum.map_or(0, |(_, bytes)| bytes) + of.bytes))
-        })
-    }
-
-    #[test]
-    fn the_idle_front_and_the_keys_are_counted_along() {
-        let mut live = Live::default();
-        let (mut chance, mut met) = (1_u64, [0; 3]);
-        let mut random = |count: u64| {
-            chance = chance
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1);
-            (chance >> 33) % count
-        };
-        for batch in 1..2000_u64 {
-            live.begin(batch);
-            for _ in 0..random(4) {
-                let (queue, place) = (QueueId(random(2)), random(8).cast_signed());
-                live.take(batch, &Record::Dequeued { queue, place }, None);
-            }
-            if random(3) == 0 {
-                let (queue, place) = (QueueId(random(2)), random(8).cast_signed());
-                let exchange = Record::ExchangeDeclared {
-                    name: format!("{queue:?} {place}").into(),
-                    kind: "direct".into(),
-                    auto_delete: false,
-                    internal: false,
-                    arguments: TableBuf::new(),
-                };
-                live.take(batch, &exchange, None);
-                if random(2) == 0 {
-                    let name = format!("{queue:?} {}", random(8)).into();
-                    live.take(batch, &Record::ExchangeDeleted { name }, None);
-                }
-            }
-            live.end(batch, batch, 10);
-            let last = batch - random(3).min(batch);
-            let expected = idle(&live, last);
-            let found = live.idle_front(last);
-            // Less of the log may be asked for than before: what was idle stays so.
-            assert!(found >= expected, "{found:?} {expected:?}");
-            assert!(found <= idle(&live, batch));
-            met[0] += u64::from(found.is_some());
-            match random(20) {
-                0 => {
-                    live.extend(batch, 5);
-                    met[1] += 1;
-                }
-                1 => {
-                    if let Some((to, _)) = found {
-                        live.purged(to);
-                        met[2] += 1;
-                    }
-                }
-                _ => {}
-            }
-            let keys: usize = live.extents.values().map(|of| of.keys.len()).sum();
-            assert_eq!(live.keys, keys);
-        }
-        assert!(met.iter().all(|times| *times > 20), "{met:?}");
+        (of == extent).then_some((record, bytes))
     }
 }

@@ -212,7 +212,7 @@ impl Ledger {
             }
             let before = self.in_flight.len();
             match self.role {
-                Role::Owning => self.clean(),
+                Role::Owning => self.clean(now),
                 Role::Recovering => {}
                 _ => return,
             }
@@ -258,9 +258,9 @@ impl Ledger {
         let live = &mut self.history.live;
         let body = body::encode(records.iter(), &|id| live.queue_name(id));
         let batch = self.history.end.batch + 1;
-        live.begin(batch);
+        live.extents.begin(batch);
         for record in &records {
-            live.take(batch, record, None);
+            live.take(record, None);
         }
         self.append(kind, &body, position);
     }
@@ -270,16 +270,25 @@ impl Ledger {
         let mut bytes = 0;
         let mut records = Vec::new();
         let mut reached = None;
+        let mut is_any = false;
         while bytes < self.config.batch_bytes_max
             && let Some((some, position)) = self.waiting.pop_front()
         {
+            is_any = true;
+            let (some, rest) = self.split_at_clearance(some, records.is_empty());
             bytes += some.iter().map(record_bytes).sum::<usize>();
             records.extend(some);
-            reached = Some(position);
+            match rest.is_empty() {
+                true => reached = Some(position),
+                false => {
+                    self.waiting.push_front((rest, position));
+                    break;
+                }
+            }
         }
-        let Some(position) = reached else {
+        if !is_any {
             return false;
-        };
+        }
         let is_departure = records.iter().any(Record::is_departure);
         if is_departure {
             let lasting = find_lasting(records.iter().map(|record| ((), record)));
@@ -287,19 +296,52 @@ impl Ledger {
             // As many marks as records.
             records.retain(|_| *lasting.next().unwrap_or(&true));
         }
-        match (records.is_empty(), self.in_flight.back_mut()) {
-            (false, _) => {
+        match (records.is_empty(), self.in_flight.back_mut(), reached) {
+            (false, ..) => {
                 let kind = match self.role {
                     Role::Recovering => Kind::Kept,
                     _ => Kind::Fresh,
                 };
-                self.append_batch(kind, records, Some(position));
+                self.append_batch(kind, records, reached);
             }
+            (true, _, None) => {}
             // No record is left to write; the position is committed in its turn all the same.
-            (true, Some(last)) => last.position = Some(position),
-            (true, None) => self.effects.push_back(Effect::Committed(position)),
+            (true, Some(last), Some(position)) => last.position = Some(position),
+            (true, None, Some(position)) => self.effects.push_back(Effect::Committed(position)),
         }
         true
+    }
+
+    /// Splits records before the first clearance, so that the records before it are live when it is carried out. A
+    /// clearance at the front becomes the departures of single messages, as many as a batch has: earlier versions know no
+    /// clearances.
+    fn split_at_clearance(
+        &self,
+        mut records: Vec<Record>,
+        is_first: bool,
+    ) -> (Vec<Record>, Vec<Record>) {
+        let clearance = |record: &Record| matches!(record, Record::Cleared { .. });
+        let Some(at) = records.iter().position(clearance) else {
+            return (records, Vec::new());
+        };
+        let mut rest = records.split_off(at);
+        if !records.is_empty() || !is_first {
+            return (records, rest);
+        }
+        if let Some(Record::Cleared { queue, from, to }) = rest.first_mut() {
+            let count_max = (self.config.batch_bytes_max / RECORD_BYTES).max(1);
+            let queue = *queue;
+            let places = self.history.live.places(queue, (*from, *to), count_max);
+            match places.last() {
+                Some(last) if places.len() == count_max && last < to => *from = last + 1,
+                _ => drop(rest.remove(0)),
+            }
+            let dequeued = places
+                .into_iter()
+                .map(|place| Record::Dequeued { queue, place });
+            return (dequeued.collect(), rest);
+        }
+        (records, rest)
     }
 
     /// Queues a batch's entries behind all others.
@@ -331,11 +373,12 @@ impl Ledger {
                 position: position.filter(|_| is_last),
                 kind,
                 batch: end.batch,
+                part: part as u32,
                 is_last,
                 is_answered: false,
             });
         }
-        self.history.live.begin(end.batch);
+        self.history.live.extents.begin(end.batch);
     }
 
     /// Whether a foreign entry is one of a former owner, behind this node's claim.
@@ -371,6 +414,7 @@ impl Ledger {
         self.in_flight.clear();
         self.sent = 0;
         self.sent_at = None;
+        self.fetching = None;
         self.effects.clear();
         self.effects.push_back(effect);
     }
@@ -394,7 +438,10 @@ impl Ledger {
 /// Approximate size of a record in a batch.
 fn record_bytes(record: &Record) -> usize {
     match record {
-        Record::Enqueued { message, .. } => 64 + message.content.memory_bytes(),
-        _ => 64,
+        Record::Enqueued { message, .. } => RECORD_BYTES + message.content.memory_bytes(),
+        _ => RECORD_BYTES,
     }
 }
+
+/// Approximate size of a record without a message.
+const RECORD_BYTES: usize = 64;

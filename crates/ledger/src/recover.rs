@@ -15,9 +15,10 @@
 
 use crosstie_queues::Time;
 
+use crate::config::Config;
 use crate::entry::Kind;
 use crate::history::End;
-use crate::ledger::{Config, Ledger, Role, Sequence};
+use crate::ledger::{Ledger, Role, Sequence};
 use crate::record::{Phase, REPLACED_MAX, Recovery};
 
 /// A log that is to be rewritten, and the findings about it.

@@ -10,6 +10,7 @@ use crosstie_queues::Record;
 
 use crate::body;
 use crate::broken::{Broken, FORMAT};
+use crate::config::Config;
 use crate::entry::{Head, Kind};
 use crate::history::changes_hands;
 use crate::ledger::Sequence;
@@ -20,8 +21,9 @@ use crate::record::{Phase, Recovery};
 const FORMATS_MAX: u8 = 16;
 
 /// Reads entries in their order, with their numbers.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Salvage {
+    /// With all messages.
     live: Live,
     /// The live records when a recovery began that has not ended.
     before: Option<Live>,
@@ -46,6 +48,20 @@ pub struct Salvaged {
     pub logs: Vec<u64>,
     /// Whether something in it is of a later version: such a log must not be discarded.
     pub is_of_later: bool,
+}
+
+impl Default for Salvage {
+    fn default() -> Self {
+        Self {
+            live: Live::new(Config::default()),
+            before: None,
+            partial: None,
+            last: 0,
+            changed_at: 0,
+            found: Salvaged::default(),
+            only_counts: false,
+        }
+    }
 }
 
 impl Salvage {
@@ -131,14 +147,15 @@ impl Salvage {
                 if self.only_counts {
                     return Ok(());
                 }
-                self.live.begin(head.batch);
+                self.live.extents.begin(head.batch);
                 for (record, name) in records {
-                    self.live.take(head.batch, &record, name.as_ref());
+                    self.live.take(&record, name.as_ref());
                 }
             }
             Kind::Recovered => match Recovery::decode(&body)?.0 {
                 Phase::Begins => {
-                    let live = mem::take(&mut self.live);
+                    let anew = self.live.anew();
+                    let live = mem::replace(&mut self.live, anew);
                     self.before.get_or_insert(live);
                 }
                 Phase::Ends => self.before = None,

@@ -128,6 +128,8 @@ fn write_anew(log: &mut Log, recovery: Recovery, name: u64, contents: &[Record])
     settle(&mut ledger, log);
     assert!(ledger.is_settled() && ledger.role() == Role::Recovering);
     log.retain(|(sequence, _)| *sequence > begins);
+    let log_bytes: usize = log.iter().map(|(_, entry)| entry.len()).sum();
+    assert_eq!(ledger.status().log_bytes, log_bytes as u64);
 }
 
 /// Corrects the checksum of an altered entry.

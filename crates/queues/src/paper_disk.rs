@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::{Kept, MessageContent, Page, Paged, QueueId, Record, StoredMessage, Want, level_end};
+use crate::{
+    Kept, LEVELED, MessageContent, Page, Paged, QueueId, Record, StoredMessage, Want, level_end,
+};
 
 #[derive(Default)]
 pub(crate) struct Disk {
@@ -79,7 +81,8 @@ impl Disk {
         for ((_, place), message) in &self.messages {
             let body = message.content.body();
             numbers.extend(body.first_chunk().copied().map(u32::from_be_bytes));
-            let end = kept.last().map_or(i64::MIN, |last| level_end(last.from));
+            let level = kept.last().map(|last| last.from.max(LEVELED));
+            let end = level.map_or(i64::MIN, level_end);
             if *place > end {
                 kept.push(Kept {
                     queue,
@@ -94,6 +97,17 @@ impl Disk {
             }
         }
         (kept, numbers)
+    }
+
+    /// Puts the messages with an age up to that one at the places that an earlier version gave them.
+    pub(crate) fn forget_levels(&mut self, age_max: i64) {
+        let all = std::mem::take(&mut self.messages).into_iter();
+        self.messages = all
+            .map(|((queue, place), message)| match place % LEVELED {
+                age if age <= age_max => ((queue, age), message),
+                _ => ((queue, place), message),
+            })
+            .collect();
     }
 }
 

@@ -67,7 +67,7 @@ impl Ledgers {
     }
 
     /// Checks the vhost of an owner: confirmed messages are present, in order, and the counts match.
-    pub(super) fn check_owner(&self, node: &Node) -> Result<(), String> {
+    pub(super) fn check_owner(&self, node: &Node, log: &Log) -> Result<(), String> {
         // Its acknowledgement arrived so late that another node owns the vhost by now, and confirms.
         let epoch = self.reference.as_ref().map(|log| log.status().epoch);
         if epoch != Some(node.ledger.status().epoch) {
@@ -75,7 +75,7 @@ impl Ledgers {
         }
         let mut queues: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
         let mut names = BTreeMap::new();
-        for record in node.ledger.records() {
+        for record in log.contents(&node.ledger)? {
             match record {
                 Record::QueueDeclared { id, name, .. } => {
                     names.insert(id.0, name);
@@ -129,7 +129,7 @@ impl Ledgers {
                 return Err(format!("it was delivered otherwise: {record:?}"));
             }
         }
-        let (found, expected) = (described(&fresh), described(reference));
+        let (found, expected) = (described(&fresh, log)?, described(reference, log)?);
         match found == expected {
             true => Ok(()),
             false => Err(format!("after cleaning {found:?}, expected {expected:?}")),
@@ -137,8 +137,9 @@ impl Ledgers {
     }
 }
 
-pub(super) fn described(ledger: &Ledger) -> Vec<String> {
-    let mut records: Vec<String> = ledger.records().map(|r| format!("{r:?}")).collect();
+pub(super) fn described(ledger: &Ledger, log: &Log) -> Result<Vec<String>, String> {
+    let records = log.contents(ledger)?;
+    let mut records: Vec<String> = records.iter().map(|r| format!("{r:?}")).collect();
     records.sort();
-    records
+    Ok(records)
 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crosstie_ledger::Sequence;
+use crosstie_ledger::{Broken, Excerpt, Ledger, Sequence};
+use crosstie_queues::{Record, StoredMessage};
 
 #[derive(Debug, Default)]
 pub(super) struct Log {
@@ -28,6 +29,11 @@ pub(super) enum Arrival {
         after: Sequence,
         last: Sequence,
         entries: Vec<(Sequence, Arc<[u8]>)>,
+    },
+    /// Entries that the node reads again.
+    Fetch {
+        first: Sequence,
+        last: Sequence,
     },
     Purge(Sequence),
     Purged(Sequence),
@@ -54,5 +60,50 @@ impl Log {
     pub(super) fn purge(&mut self, to: Sequence) {
         self.purges += 1;
         self.entries = self.entries.split_off(&(to.0 + 1));
+    }
+
+    /// Reads messages again.
+    pub(super) fn read(
+        &self,
+        mut excerpt: Excerpt,
+    ) -> Result<(Vec<(i64, StoredMessage)>, i64), Broken> {
+        while let Some((next, last)) = excerpt.next_read() {
+            // The log's front may be purged.
+            let mut entries = self.entries.range(next.0..=last.0);
+            let (at, entry) = entries.next().ok_or(Broken::Missing)?;
+            excerpt.take(Sequence(*at), entry)?;
+        }
+        excerpt.finish()
+    }
+
+    /// What a ledger has, with the messages that only the log has.
+    pub(super) fn contents(&self, ledger: &Ledger) -> Result<Vec<Record>, String> {
+        let mut records = Vec::new();
+        for record in ledger.records() {
+            let Record::Kept(kept) = record else {
+                records.push(record);
+                continue;
+            };
+            let (mut from, before) = (kept.from, records.len());
+            while from <= kept.to {
+                let excerpt = ledger.excerpt(kept.queue, (from, kept.to), 200);
+                let read = self.read(excerpt);
+                let (messages, upto) = read.map_err(|broken| format!("{kept:?}: {broken}"))?;
+                from = upto + 1;
+                records.extend(
+                    messages
+                        .into_iter()
+                        .map(|(place, message)| Record::Enqueued {
+                            queue: kept.queue,
+                            place,
+                            message,
+                        }),
+                );
+            }
+            if records.len() - before != kept.messages {
+                return Err(format!("the log has other messages than {kept:?}"));
+            }
+        }
+        Ok(records)
     }
 }

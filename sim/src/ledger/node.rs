@@ -9,8 +9,12 @@ use crosstie_amqp::method::{
 };
 use crosstie_amqp::{BasicProperties, Method, Properties, TableBuf, Value};
 use crosstie_auth::Permissions;
-use crosstie_ledger::{Config, Ledger, Sequence};
-use crosstie_queues::{ChannelKey, Client, Fault, Outbox, Refused, Time, Vhost, VhostConfig};
+use crosstie_ledger::{Broken, Config, Excerpt, Ledger, Sequence};
+use crosstie_queues::{
+    ChannelKey, Client, Fault, Outbox, Page, Paged, Paging, Refused, Time, Vhost, VhostConfig, Want,
+};
+
+use super::log::Log;
 
 /// Messages to the client.
 #[derive(Debug, Default)]
@@ -24,6 +28,7 @@ pub(super) struct Seen {
 pub(super) struct Node {
     /// Another one after each crash.
     pub incarnation: u64,
+    pub config: Config,
     pub ledger: Ledger,
     pub vhost: Vhost<u32>,
     pub seen: Seen,
@@ -33,6 +38,10 @@ pub(super) struct Node {
     pub published: u64,
     /// The log's contents at the node's start are restored.
     pub is_shadow: bool,
+    /// The log alone had some of its messages since then.
+    was_deep: bool,
+    /// Pages that its vhost has requested, and where they are.
+    pages: Vec<(Want, Excerpt)>,
     /// It writes the log anew, behind that entry.
     pub recovers_from: Option<Sequence>,
 }
@@ -45,20 +54,102 @@ impl Node {
     pub(super) fn new(incarnation: u64, config: Config) -> Self {
         Self {
             incarnation,
+            config,
             ledger: Ledger::new(config),
-            vhost: Vhost::new(VhostConfig::named("/"), incarnation),
+            vhost: vhost(incarnation, config),
             seen: Seen::default(),
             channel: None,
             unconfirmed: BTreeMap::new(),
             published: 0,
             is_shadow: false,
+            was_deep: false,
+            pages: Vec::new(),
             recovers_from: None,
         }
+    }
+
+    /// Notes whether the log alone has some of the messages: then a vhost cannot follow it.
+    pub(super) fn judge_shadow(&mut self) {
+        self.was_deep |= self.ledger.is_deep();
+    }
+
+    /// The node owns the vhost. If the log alone had some of its messages, the vhost is built from what the ledger has;
+    /// returns whether it is.
+    pub(super) fn rebuild(&mut self, now: Time) -> bool {
+        if !self.was_deep {
+            return false;
+        }
+        self.vhost = vhost(self.incarnation, self.config);
+        for record in self.ledger.records() {
+            self.vhost.restore(now, record);
+        }
+        true
+    }
+
+    /// Reads the requested pages; returns whether there were any.
+    pub(super) fn read_pages(&mut self, now: Time, log: &Log) -> Result<bool, String> {
+        while let Some(want) = self.vhost.take_want() {
+            let excerpt = self.excerpt(&want);
+            self.pages.push((want, excerpt));
+        }
+        let mut is_any = false;
+        for (want, excerpt) in std::mem::take(&mut self.pages) {
+            match log.read(excerpt) {
+                Ok((messages, upto)) => {
+                    is_any = true;
+                    let messages = messages.into_iter().map(|(place, message)| Paged {
+                        place,
+                        message,
+                        is_spilled: false,
+                    });
+                    let messages = messages.collect();
+                    let page = Page { messages, upto };
+                    let missing = self.vhost.handle_page(now, &want, page, &mut self.seen);
+                    if missing > 0 {
+                        return Err(format!("the log lacks {missing} messages: {want:?}"));
+                    }
+                }
+                // Written again meanwhile, or not acknowledged yet.
+                Err(Broken::Missing) => {
+                    let excerpt = self.excerpt(&want);
+                    self.pages.push((want, excerpt));
+                }
+                Err(broken) => return Err(format!("{want:?}: {broken}")),
+            }
+        }
+        Ok(is_any)
+    }
+
+    fn excerpt(&self, want: &Want) -> Excerpt {
+        let queue = want.stored.unwrap_or_default();
+        self.ledger.excerpt(queue, (want.from, want.to), 120)
+    }
+
+    /// Reads entries again for the ledger.
+    pub(super) fn fetch(
+        &mut self,
+        now: Time,
+        log: &Log,
+        (first, last): (Sequence, Sequence),
+    ) -> Result<(), String> {
+        let entries = log.entries.range(first.0..=last.0);
+        let entries: Vec<_> = entries
+            .map(|(at, entry)| (Sequence(*at), &**entry))
+            .collect();
+        // Without those that were purged at the front.
+        let found = entries.first().map_or(last.0 + 1, |(at, _)| at.0);
+        if entries.is_empty() || entries.len() as u64 != last.0 + 1 - found {
+            self.ledger.handle_not_fetched(now);
+            return Ok(());
+        }
+        let fetched = self.ledger.handle_fetched(now, entries);
+        fetched.map_err(|broken| format!("entries from {first:?} to {last:?}: {broken}"))
     }
 
     /// The log was read to its end for the first time.
     pub(super) fn begin_shadow(&mut self, now: Time) {
         self.is_shadow = true;
+        self.judge_shadow();
         for record in self.ledger.records() {
             self.vhost.restore(now, record);
         }
@@ -133,7 +224,9 @@ impl Node {
         self.say(now, &method.into())
     }
 
+    /// Purges a queue while a client holds one of its messages.
     pub(super) fn purge(&mut self, now: Time, queue: &str) -> Result<(), String> {
+        let held = self.get(now, queue)?;
         self.say(
             now,
             &QueuePurge {
@@ -141,7 +234,30 @@ impl Node {
                 no_wait: false,
             }
             .into(),
+        )?;
+        let Some((_, delivery_tag)) = held else {
+            return Ok(());
+        };
+        let multiple = false;
+        self.say(
+            now,
+            &BasicAck {
+                delivery_tag,
+                multiple,
+            }
+            .into(),
         )
+    }
+
+    /// A queue's first message, if it is in memory.
+    fn get(&mut self, now: Time, queue: &str) -> Result<Option<(u64, u64)>, String> {
+        let channel = self.channel;
+        if channel.is_some_and(|channel| self.vhost.is_waiting_for_page(channel, queue)) {
+            return Ok(None);
+        }
+        let no_ack = false;
+        self.say(now, &BasicGet { queue, no_ack }.into())?;
+        Ok(self.seen.got.take())
     }
 
     /// Takes a queue's first message, and acknowledges or requeues it; returns which.
@@ -151,9 +267,7 @@ impl Node {
         queue: &str,
         is_kept: bool,
     ) -> Result<Option<u64>, String> {
-        let no_ack = false;
-        self.say(now, &BasicGet { queue, no_ack }.into())?;
-        let Some((message, delivery_tag)) = self.seen.got.take() else {
+        let Some((message, delivery_tag)) = self.get(now, queue)? else {
             return Ok(None);
         };
         let requeue = true;
@@ -220,6 +334,19 @@ impl Node {
             .handle(now, channel, method, &mut self.seen)
             .map_err(|fault| fault.text)
     }
+}
+
+fn vhost(seed: u64, ledger: Config) -> Vhost<u32> {
+    let mut config = VhostConfig::named("/");
+    if ledger.long_messages < usize::MAX {
+        config.paging = Paging {
+            memory_bytes: ledger.resident_bytes_max as usize,
+            messages: ledger.long_messages,
+            body_bytes: ledger.long_body_bytes,
+            spills: false,
+        };
+    }
+    Vhost::new(config, seed)
 }
 
 /// Which message it is.

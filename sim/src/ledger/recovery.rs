@@ -5,7 +5,6 @@ use crosstie_queues::{Position, Record, Time};
 
 use super::log::Log;
 use super::node::Node;
-use super::run::CONFIG;
 
 /// Records that are submitted at once.
 const PART: usize = 7;
@@ -32,7 +31,7 @@ pub(super) fn begin(
     };
     let last = Sequence(log.last);
     let is_read = node.ledger.check_end(last, None).is_ok();
-    if is_read && sorted(&records) != sorted(&node.ledger.records().collect::<Vec<_>>()) {
+    if is_read && sorted(&records) != sorted(&log.contents(&node.ledger)?) {
         return Err("what can be read of the log is not what is in it".to_owned());
     }
     if is_whole && is_read {
@@ -43,7 +42,7 @@ pub(super) fn begin(
         last,
         epoch: found.epoch,
     };
-    node.ledger = Ledger::recover_anew(CONFIG, now, recovery, name, remains);
+    node.ledger = Ledger::recover_anew(node.config, now, recovery, name, remains);
     node.recovers_from = Some(last);
     for part in records.chunks(PART) {
         node.ledger.submit(now, part.to_vec(), Position(1));

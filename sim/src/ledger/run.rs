@@ -18,14 +18,28 @@ pub(super) const CONFIG: Config = Config {
     part_bytes_max: 300,
     batch_bytes_max: 1500,
     log_bytes_min: 6000,
+    extent_bytes: 0,
     purge_bytes_min: 1500,
+    resident_bytes_max: u64::MAX,
+    long_messages: usize::MAX,
+    long_body_bytes: u64::MAX,
     acknowledgement_ms: 200,
     retry_ms: 100,
+};
+
+/// The same, and of a few messages the log alone has most.
+pub(super) const DEEP: Config = Config {
+    extent_bytes: 400,
+    resident_bytes_max: 500,
+    long_messages: 2,
+    long_body_bytes: 100,
+    ..CONFIG
 };
 
 /// Three nodes and their log, from a seed.
 pub struct LedgerRun {
     seed: u64,
+    config: Config,
     chance: Chance,
     now_ms: u64,
     has_faults: bool,
@@ -44,12 +58,14 @@ pub struct LedgerRun {
 
 impl LedgerRun {
     pub fn new(seed: u64) -> Self {
+        let config = if seed.is_multiple_of(2) { CONFIG } else { DEEP };
         Self {
             seed,
+            config,
             chance: Chance::new(seed),
             now_ms: 0,
             has_faults: true,
-            nodes: (1..=NODES as u64).map(|n| Node::new(n, CONFIG)).collect(),
+            nodes: (1..=NODES as u64).map(|n| Node::new(n, config)).collect(),
             log: Log::default(),
             arrivals: Vec::new(),
             ledgers: Ledgers::default(),
@@ -119,9 +135,9 @@ impl LedgerRun {
         if !owner.ledger.is_settled() || !owner.unconfirmed.is_empty() {
             return Err(format!("{:?} are not confirmed", owner.unconfirmed));
         }
-        let expected = described(&owner.ledger);
+        let expected = described(&owner.ledger, &self.log)?;
         for node in &self.nodes {
-            if described(&node.ledger) != expected {
+            if described(&node.ledger, &self.log)? != expected {
                 return Err("a follower has something else".to_owned());
             }
         }
@@ -158,7 +174,7 @@ impl LedgerRun {
 
     fn restart(&mut self, place: usize) {
         self.incarnation += 1;
-        self.nodes[place] = Node::new(self.incarnation, CONFIG);
+        self.nodes[place] = Node::new(self.incarnation, self.config);
     }
 
     /// A follower reads some entries.
@@ -184,6 +200,7 @@ impl LedgerRun {
                     for record in records {
                         node.vhost.restore(now, record);
                     }
+                    node.judge_shadow();
                 }
                 (News::Recovered, true) => {
                     self.restart(place);
@@ -256,7 +273,11 @@ impl LedgerRun {
         let queue = self.chance.below(QUEUES.len());
         let name = QUEUES[queue];
         let node = &mut self.nodes[place];
+        // Queues that only grow are deep for longer.
+        let is_growing = node.config.long_messages < usize::MAX && queue == 0;
         match choice {
+            50..80 if is_growing && !choice.is_multiple_of(4) => {}
+            80..82 if is_growing && self.chance.one_in(2) => {}
             0..50 => {
                 self.message += 1;
                 self.queues.push(queue);
@@ -304,6 +325,19 @@ impl LedgerRun {
         for place in 0..NODES {
             self.nodes[place].ledger.handle_timeout(Time(self.now_ms));
             self.drain(place)?;
+            if !self.has_faults || self.chance.one_in(2) {
+                self.read_pages(place)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the pages that a node has requested. Entries may have been purged since then.
+    fn read_pages(&mut self, place: usize) -> Result<(), String> {
+        let node = &mut self.nodes[place];
+        if node.read_pages(Time(self.now_ms), &self.log)? {
+            self.kinds.insert("paged".to_owned());
+            self.drain(place)?;
         }
         Ok(())
     }
@@ -326,6 +360,14 @@ impl LedgerRun {
             Arrival::Purge(to) => {
                 self.log.purge(to);
                 Some(Arrival::Purged(to))
+            }
+            Arrival::Fetch { first, last } => {
+                let node = &mut self.nodes[place];
+                if node.incarnation == incarnation {
+                    node.fetch(now, &self.log, (first, last))?;
+                    self.drain(place)?;
+                }
+                None
             }
             arrival => {
                 let node = &mut self.nodes[place];
@@ -411,8 +453,21 @@ impl LedgerRun {
                 }
                 Effect::Read { after } => self.send(place, incarnation, Arrival::Read { after }),
                 Effect::Purge { to } => self.purge(place, incarnation, to),
+                Effect::Fetch { first, last } => {
+                    let at = self.now_ms + 1 + self.chance.below(60) as u64;
+                    match self.has_faults && self.chance.one_in(4) {
+                        true => node.ledger.handle_not_fetched(now),
+                        false => {
+                            let fetch = Arrival::Fetch { first, last };
+                            self.arrivals.push((at, place, incarnation, fetch));
+                        }
+                    }
+                }
                 Effect::Owning => {
-                    self.ledgers.check_owner(node)?;
+                    if node.rebuild(now) {
+                        self.kinds.insert("deep".to_owned());
+                    }
+                    self.ledgers.check_owner(node, &self.log)?;
                     node.open(now)?;
                 }
                 Effect::Committed(position) => {

@@ -173,6 +173,10 @@ impl Driver {
                     return Err(Obstacle::Alarm(why));
                 }
                 Effect::Purge { .. } => self.ledger.handle_not_purged(),
+                Effect::Fetch { .. } => {
+                    let now = self.now();
+                    self.ledger.handle_not_fetched(now);
+                }
                 Effect::Committed(_) | Effect::Released => {}
             }
         }

@@ -11,7 +11,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 
 use crosstie_nats::escaped;
@@ -30,9 +30,14 @@ pub(super) struct Copy {
 }
 
 struct Shared {
+    directory: PathBuf,
     vhost: Arc<str>,
+    epoch: u64,
     state: Mutex<State>,
     has_failed: AtomicBool,
+    /// The position with which it has all contents from the term's beginning, and the committed one.
+    whole: AtomicU64,
+    committed: AtomicU64,
 }
 
 enum State {
@@ -61,26 +66,31 @@ const PAUSE_BYTES_MAX: usize = 1 << 20;
 const RECORDS_MAX: usize = 10_000;
 
 impl Copy {
-    /// Begins a copy with the vhost's contents, on a thread of its own: the term does not wait for that.
+    /// Begins a copy with the vhost's contents, on a thread of its own: the term does not wait for that. `is_whole`: these
+    /// are all; otherwise [`Self::complete`] follows.
     pub(super) fn begin(
         directory: &Path,
         (vhost, epoch): (&Arc<str>, u64),
-        records: Vec<Record>,
+        (records, is_whole): (Vec<Record>, bool),
         waiting_bytes_max: usize,
     ) -> Self {
         let shared = Arc::new(Shared {
+            directory: directory.to_owned(),
             vhost: Arc::clone(vhost),
+            epoch,
             state: Mutex::new(State::Beginning {
                 waiting: Vec::new(),
                 bytes: 0,
             }),
             has_failed: AtomicBool::new(false),
+            whole: AtomicU64::new(u64::MAX),
+            committed: AtomicU64::new(0),
         });
-        let (of_thread, directory) = (Arc::clone(&shared), directory.to_owned());
+        let of_thread = Arc::clone(&shared);
         let begin = move || {
             // The copy is abandoned if more than `waiting_bytes_max` waits, so the pause ends far below.
             let pause_bytes_max = PAUSE_BYTES_MAX.min(waiting_bytes_max / 4);
-            if let Err(why) = of_thread.begin(&directory, epoch, records, pause_bytes_max) {
+            if let Err(why) = of_thread.begin((records, is_whole), pause_bytes_max) {
                 let name = &of_thread.vhost;
                 tracing::error!("vhost '{name}': this node keeps no copy of it: {why}");
                 *of_thread.state.lock() = State::Over;
@@ -116,13 +126,41 @@ impl Copy {
                 committer.submit(&self.shared.vhost, records, Position(*position))
             }
         };
-        if waits <= self.waiting_bytes_max {
-            return true;
-        }
-        let rest = std::mem::replace(&mut *state, State::Over);
         drop(state);
-        end(rest);
-        false
+        let has_room = waits <= self.waiting_bytes_max;
+        if !has_room {
+            self.abandon();
+        }
+        has_room
+    }
+
+    /// Writes nothing any more.
+    pub(super) fn abandon(&self) {
+        end(std::mem::replace(
+            &mut *self.shared.state.lock(),
+            State::Over,
+        ));
+    }
+
+    /// The bytes that wait to be written; `None` until the store is open.
+    pub(super) fn waiting_bytes(&self) -> Option<usize> {
+        match &*self.shared.state.lock() {
+            State::Running { committer, .. } => Some(committer.waiting_bytes()),
+            State::Beginning { .. } | State::Over => None,
+        }
+    }
+
+    /// Whether nothing is written any more.
+    pub(super) fn is_over(&self) -> bool {
+        matches!(*self.shared.state.lock(), State::Over)
+    }
+
+    /// All contents from the term's beginning were submitted.
+    pub(super) fn complete(&self) {
+        if let State::Running { position, .. } = &*self.shared.state.lock() {
+            self.shared.whole.store(*position, Ordering::SeqCst);
+        }
+        self.shared.judge_whole();
     }
 
     /// Whether the copy cannot be written, or was abandoned.
@@ -163,13 +201,11 @@ impl Drop for Copy {
 impl Shared {
     fn begin(
         self: &Arc<Self>,
-        directory: &Path,
-        epoch: u64,
-        records: Vec<Record>,
+        (records, is_whole): (Vec<Record>, bool),
         pause_bytes_max: usize,
     ) -> Result<(), String> {
-        let vhost = &self.vhost;
-        let path = file(directory, vhost, epoch);
+        let (directory, vhost) = (&self.directory, &self.vhost);
+        let path = file(directory, vhost, self.epoch);
         fs::create_dir_all(directory).map_err(|e| format!("{}: {e}", directory.display()))?;
         remove(&path).map_err(|e| format!("{}: {e}", path.display()))?;
         let store = Store::open(StoreConfig {
@@ -178,15 +214,16 @@ impl Shared {
         });
         let (store, _) = store.map_err(|e| e.to_string())?;
         let whole = records.len().div_ceil(RECORDS_MAX).max(1) as u64;
-        let (shared, directory) = (Arc::clone(self), directory.to_owned());
-        let is_whole = AtomicBool::new(false);
+        if is_whole {
+            self.whole.store(whole, Ordering::SeqCst);
+        }
+        let shared = Arc::clone(self);
         let on_committed =
-            move |_: &str, position, result: Result<(), NotCommitted<'_>>| match result {
+            move |_: &str, position: Position, result: Result<(), NotCommitted<'_>>| match result {
                 Ok(()) => {
                     shared.has_failed.store(false, Ordering::Relaxed);
-                    if position >= Position(whole) && !is_whole.swap(true, Ordering::Relaxed) {
-                        remove_others(&directory, &shared.vhost, epoch);
-                    }
+                    shared.committed.store(position.0, Ordering::SeqCst);
+                    shared.judge_whole();
                 }
                 Err(NotCommitted { error, .. }) => {
                     if !shared.has_failed.swap(true, Ordering::Relaxed) {
@@ -220,6 +257,18 @@ impl Shared {
             };
         }
         Ok(())
+    }
+}
+
+impl Shared {
+    /// Deletes earlier copies once this one has all contents on the disk.
+    fn judge_whole(&self) {
+        let whole = self.whole.load(Ordering::SeqCst);
+        let is_whole = self.committed.load(Ordering::SeqCst) >= whole;
+        // Once only.
+        if is_whole && self.whole.swap(u64::MAX, Ordering::SeqCst) == whole {
+            remove_others(&self.directory, &self.vhost, self.epoch);
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crosstie_front::http_client::Outgoing;
 use crosstie_jetstream::{Connection, Failed, Server, Speaking, Stream};
-use crosstie_ledger::{Config, Ledger, Role as LedgerRole, Status};
+use crosstie_ledger::{Ledger, Role as LedgerRole, Status};
 use crosstie_nats::escaped;
 use crosstie_queues::Time;
 
@@ -131,7 +131,7 @@ impl Driver {
                 beat: Names::of(&task.vhost).beat,
             }),
             second: Shown::default(),
-            ledger: Ledger::new(Config::default()),
+            ledger: Ledger::new(task.config()),
             term: None,
             opening: None,
             others: Others::new(&task.node, task.incarnation),
@@ -380,7 +380,7 @@ impl Driver {
 
     /// Drops everything read from the log.
     pub(super) fn begin_anew(&mut self) {
-        self.ledger = Ledger::new(Config::default());
+        self.ledger = Ledger::new(self.task.config());
         self.preparation = None;
     }
 

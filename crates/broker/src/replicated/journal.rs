@@ -7,6 +7,8 @@ use crosstie_queues::{Position, Record};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
+use super::pages::Wanted;
+
 /// The queue from a vhost to its log. Nothing is refused, as a journal must not have gaps: publishers are blocked
 /// instead.
 pub struct Journal {
@@ -14,6 +16,8 @@ pub struct Journal {
     /// Bytes not acknowledged by the log, roughly.
     waiting_bytes: AtomicUsize,
     pub(super) wake: Notify,
+    /// Pages that the vhost requests.
+    wanted: Mutex<Vec<Wanted>>,
     /// The node no longer owns the vhost: further records are dropped.
     is_over: AtomicBool,
 }
@@ -34,6 +38,7 @@ impl Journal {
             waiting: Mutex::default(),
             waiting_bytes: AtomicUsize::new(0),
             wake: Notify::new(),
+            wanted: Mutex::default(),
             is_over: AtomicBool::new(false),
         }
     }
@@ -59,6 +64,18 @@ impl Journal {
         self.waiting_bytes.load(Ordering::Relaxed)
     }
 
+    /// Requests a page.
+    pub(crate) fn request(&self, wanted: Wanted) {
+        if !self.is_over.load(Ordering::Relaxed) {
+            self.wanted.lock().push(wanted);
+            self.wake.notify_one();
+        }
+    }
+
+    pub(super) fn take_wanted(&self) -> Vec<Wanted> {
+        mem::take(&mut self.wanted.lock())
+    }
+
     pub(super) fn take(&self) -> Vec<Submitted> {
         mem::take(&mut self.waiting.lock())
     }
@@ -77,6 +94,7 @@ impl Journal {
     pub fn end(&self) {
         self.is_over.store(true, Ordering::Relaxed);
         self.waiting.lock().clear();
+        self.wanted.lock().clear();
         self.waiting_bytes.store(0, Ordering::Relaxed);
     }
 }

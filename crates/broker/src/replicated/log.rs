@@ -94,6 +94,43 @@ pub(super) fn unfit(info: &StreamInfo, replicas: u8) -> Option<String> {
 
 /// The entries behind `after`, as many as one read returns.
 pub(super) async fn read_some(stream: &Stream, after: u64) -> Result<Vec<(u64, Vec<u8>)>, Failed> {
+    read_few(stream, after, ENTRIES_MAX).await
+}
+
+/// All entries from the first to the last, without those that were purged at the log's front: the nodes of a vhost may
+/// see different extents, and an owner purges its own. An error says which entry the server does not have.
+pub(super) async fn read_between(
+    stream: &Stream,
+    (first, last): (Sequence, Sequence),
+) -> Result<Vec<(u64, Vec<u8>)>, String> {
+    let mut entries: Vec<(u64, Vec<u8>)> = Vec::new();
+    let mut next = first.0;
+    while next <= last.0 {
+        let left = (last.0 - next + 1) as usize;
+        let read = read_few(stream, next - 1, left.min(ENTRIES_MAX)).await;
+        let read = read.map_err(|failed| failed.to_string())?;
+        let before = entries.len();
+        for (at, entry) in read {
+            let is_front = entries.is_empty() && at > next;
+            if at > last.0 || at != next && !is_front {
+                break;
+            }
+            next = at + 1;
+            entries.push((at, entry));
+        }
+        if entries.len() == before {
+            return Err(format!("the server does not have its entry {next}"));
+        }
+    }
+    Ok(entries)
+}
+
+/// At most `count_max` entries behind `after`.
+async fn read_few(
+    stream: &Stream,
+    after: u64,
+    count_max: usize,
+) -> Result<Vec<(u64, Vec<u8>)>, Failed> {
     let deadline = Instant::now() + stream.time;
     let mut time = READ_MAX;
     loop {
@@ -101,7 +138,7 @@ pub(super) async fn read_some(stream: &Stream, after: u64) -> Result<Vec<(u64, V
             time: time.min(deadline.saturating_duration_since(Instant::now())),
             ..stream.clone()
         };
-        match once.read(after + 1, ENTRIES_MAX, READ_BYTES).await {
+        match once.read(after + 1, count_max, READ_BYTES).await {
             Ok(batch) => return Ok(batch.entries),
             Err(Failed::Silent) if Instant::now() < deadline => time *= 2,
             Err(failed) => return Err(failed),

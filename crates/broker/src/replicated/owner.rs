@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crosstie_jetstream::{Append, Stream};
-use crosstie_ledger::{Config, Effect, Ledger, Role as LedgerRole, Sequence};
+use crosstie_ledger::{Effect, Ledger, Role as LedgerRole, Sequence};
 use crosstie_queues::{Position, Record, Time};
 
 use super::copy::Copy;
@@ -20,6 +20,7 @@ use super::spare::is_fresh;
 use super::standby::BEAT_EVERY;
 use super::task::Holder;
 use super::term::{Done, Term};
+use super::unread::Unread;
 
 /// Publishers are blocked after the log has acknowledged nothing for this time.
 const STALL_BEGINS: Duration = Duration::from_secs(2);
@@ -49,7 +50,7 @@ impl Driver {
         self.known.note(status.log, status.sequence.0);
         self.forget_shown();
         self.others.settle();
-        let ledger = std::mem::replace(&mut self.ledger, Ledger::new(Config::default()));
+        let ledger = std::mem::replace(&mut self.ledger, Ledger::new(self.task.config()));
         let journal = Arc::new(Journal::new());
         let preparation = self.preparation.take();
         let opening = Opening {
@@ -80,6 +81,7 @@ impl Driver {
         };
         self.ledger = ledger;
         self.term = Some(Term::new(journal, copy));
+        self.begin_filling();
         self.note(|seen| {
             seen.role = Role::Owner;
             seen.takeovers += 1;
@@ -123,7 +125,7 @@ impl Driver {
         self.show_owner();
         drop(term.copy.take());
         self.known.write();
-        let ledger = std::mem::replace(&mut self.ledger, Ledger::new(Config::default()));
+        let ledger = std::mem::replace(&mut self.ledger, Ledger::new(self.task.config()));
         // After a handover, a warm standby continues with what it has written; a cold one keeps nothing.
         match ledger.into_follower() {
             Some(follower) if self.task.settings.is_standby_warm => self.ledger = follower,
@@ -136,6 +138,8 @@ impl Driver {
         self.note(|seen| seen.role = Role::Owner);
         let now = self.now();
         self.ledger.handle_connected(now);
+        self.read_pages(stream);
+        self.fill_on(stream);
         let mut told = Instant::now() - BEAT_EVERY;
         let subject = self.names.term(self.ledger.status().epoch);
         let mut questions = Questions::begin(&stream.connection, subject, &self.task.vhost);
@@ -163,8 +167,11 @@ impl Driver {
             };
             let journal = Arc::clone(&term.journal);
             tokio::select! {
-                () = journal.wake.notified() => self.hand_over(),
-                Some(done) = term.done.recv() => self.finish(done),
+                () = journal.wake.notified() => {
+                    self.hand_over();
+                    self.read_pages(stream);
+                }
+                Some(done) = term.done.recv() => self.finish(stream, done),
                 Some(order) = self.orders.recv() => self.obey_as_owner(stream, order),
                 heard = beats.next() => self.handle_beat(stream, beats, heard).await,
                 is_new = questions.next() => if is_new || told.elapsed() >= ANSWER_EVERY {
@@ -215,7 +222,7 @@ impl Driver {
                 return;
             };
             match tokio::time::timeout_at(due, term.done.recv()).await {
-                Ok(Some(done)) => self.finish(done),
+                Ok(Some(done)) => self.finish(stream, done),
                 Ok(None) => return,
                 Err(_) => {
                     let now = self.now();
@@ -294,6 +301,12 @@ impl Driver {
                         let _ = doing.send(Done::Purge { to, result });
                     });
                 }
+                Effect::Fetch { first, last } => {
+                    tokio::spawn(async move {
+                        let result = log::read_between(&stream, (first, last)).await;
+                        let _ = doing.send(Done::Fetch { result });
+                    });
+                }
                 Effect::Committed(position) => self.commit(position),
                 Effect::Owning => {}
                 Effect::Released => term.is_handed = true,
@@ -324,7 +337,7 @@ impl Driver {
     }
 
     /// Handles the outcome of a request.
-    fn finish(&mut self, done: Done) {
+    fn finish(&mut self, stream: &Stream, done: Done) {
         let now = self.now();
         match done {
             Done::Append {
@@ -368,6 +381,10 @@ impl Driver {
                 Ok(()) => self.ledger.handle_purged(now, to),
                 Err(_) => self.ledger.handle_not_purged(),
             },
+            Done::Fetch { result } => self.handle_fetched(result),
+            Done::Page { again } => self.end_page(stream, again),
+            Done::Fill { extent, result } => self.fill(stream, extent, result),
+            Done::FillOn => self.try_to_fill(stream),
         }
     }
 
@@ -411,12 +428,13 @@ impl Driver {
         let waiting_bytes = term.journal.waiting_bytes() as u64;
         let copy = term.copy.as_ref();
         let no_copy = copy.is_some_and(Copy::is_failing);
+        let unread = term.unread.as_ref().and_then(Unread::alarm);
         self.note(|seen| {
             seen.waiting_bytes = waiting_bytes;
             seen.resynchronizations = status.resynchronizations;
             let no_copy = no_copy.then(|| "this node's copy cannot be written".to_owned());
             seen.is_log_refusing = term.refusal.is_some();
-            seen.alarm = term.refusal.clone().or(no_copy);
+            seen.alarm = term.refusal.clone().or(unread).or(no_copy);
         });
     }
 }
@@ -435,7 +453,9 @@ struct Opening {
 
 impl Opening {
     fn open(self, ledger: Ledger) -> (Ledger, Option<Copy>) {
-        let built = self.built.unwrap_or_else(|| {
+        // What was built before a queue was deep has messages in memory that are to be in the log alone.
+        let built = self.built.filter(|_| !ledger.is_deep());
+        let built = built.unwrap_or_else(|| {
             let records = ledger.records().collect();
             Built::new(self.holder, records, self.is_kept_locally)
         });
@@ -443,6 +463,7 @@ impl Opening {
         vhost.open(ledger.rested().collect(), &self.journal);
         let copy = records.map(|records| {
             let term = (&self.vhost, ledger.status().epoch);
+            let records = (records, !ledger.is_deep());
             Copy::begin(&self.directory, term, records, self.waiting_bytes_max)
         });
         (ledger, copy)

@@ -29,6 +29,9 @@ pub(super) struct Preparation {
     /// The epoch of the owner that wants to move the vhost.
     epoch: u64,
     state: State,
+    /// Only the log had some of the messages meanwhile. What is built does not follow those, and is built anew in the end,
+    /// from the few that the ledger has.
+    is_stale: bool,
 }
 
 enum State {
@@ -62,8 +65,12 @@ impl Built {
 }
 
 impl Preparation {
-    /// Notes new records of the log.
-    pub(super) fn restore(&mut self, records: Vec<Record>) {
+    /// Notes new records of the log; `is_deep`: only the log has some of the messages.
+    pub(super) fn restore(&mut self, records: Vec<Record>, is_deep: bool) {
+        self.is_stale |= is_deep;
+        if self.is_stale {
+            return;
+        }
         match &mut self.state {
             State::Building(_, waiting) => waiting.extend(records),
             State::Done(built) => built.restore(records),
@@ -81,8 +88,8 @@ impl Preparation {
     /// The vhost, if it is built.
     pub(super) fn into_built(self) -> Option<Built> {
         match self.state {
-            State::Building(..) => None,
-            State::Done(built) => Some(built),
+            State::Done(built) if !self.is_stale => Some(built),
+            State::Building(..) | State::Done(_) => None,
         }
     }
 }
@@ -126,13 +133,18 @@ impl Driver {
     }
 
     fn begin_to_build(&self, epoch: u64) -> Preparation {
-        let records: Vec<Record> = self.ledger.records().collect();
+        // Of a deep queue nothing is to be built yet.
+        let records: Vec<Record> = match self.ledger.is_deep() {
+            true => Vec::new(),
+            false => self.ledger.records().collect(),
+        };
         let holder = Arc::clone(&self.task.holder);
         let is_copied = self.task.settings.is_kept_locally;
         let building = tokio::task::spawn_blocking(move || Built::new(holder, records, is_copied));
         Preparation {
             epoch,
             state: State::Building(building, Vec::new()),
+            is_stale: self.ledger.is_deep(),
         }
     }
 
@@ -144,14 +156,23 @@ impl Driver {
 
     /// Handles the end of [`built`].
     pub(super) fn handle_built(&mut self, built: Result<Built, JoinError>) {
-        let Some(Preparation { epoch, state }) = self.preparation.take() else {
+        let Some(Preparation {
+            epoch,
+            state,
+            is_stale,
+        }) = self.preparation.take()
+        else {
             return;
         };
         // A thread that panicked has logged that; the owner waits in vain, and goes on serving.
         if let (Ok(mut built), State::Building(_, waiting)) = (built, state) {
             built.restore(waiting);
             let state = State::Done(built);
-            self.preparation = Some(Preparation { epoch, state });
+            self.preparation = Some(Preparation {
+                epoch,
+                state,
+                is_stale,
+            });
         }
     }
 }

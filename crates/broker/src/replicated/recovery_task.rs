@@ -10,7 +10,7 @@ use std::time::Duration;
 use crosstie_front::seed::seed;
 use crosstie_jetstream::Stream;
 use crosstie_jetstream::answer::StreamInfo;
-use crosstie_ledger::{Config, Ledger, Recovery, Remains, Salvage, Salvaged, Sequence};
+use crosstie_ledger::{Ledger, Recovery, Remains, Salvage, Salvaged, Sequence};
 use crosstie_nats::escaped;
 use crosstie_queues::{Position, Record};
 
@@ -118,14 +118,14 @@ impl Driver {
             return Err(why);
         }
         let last = info.as_ref().map_or(0, |info| info.last);
-        let mut ledger = Ledger::new(Config::default());
+        let mut ledger = Ledger::new(self.task.config());
         let mut broken = None;
         let follow = |sequence: u64, entry: &[u8]| {
             if broken.is_none() {
                 let read = ledger.handle_entry(Sequence(sequence), entry);
                 broken = read.err().map(|broken| (sequence, broken));
                 if broken.is_some() {
-                    ledger = Ledger::new(Config::default());
+                    ledger = Ledger::new(self.task.config());
                 }
             }
         };
@@ -145,7 +145,7 @@ impl Driver {
         };
         let is_followed = broken.is_none() && ledger.check_end(Sequence(last), None).is_ok();
         if !is_followed {
-            ledger = Ledger::new(Config::default());
+            ledger = Ledger::new(self.task.config());
         }
         Ok(Survey {
             info,
@@ -206,7 +206,7 @@ impl Driver {
             Means::Store(None) => self.kept()?,
         };
         // The log is rewritten.
-        survey.ledger = Ledger::new(Config::default());
+        survey.ledger = Ledger::new(self.task.config());
         let holder = Arc::clone(&self.task.holder);
         let vhost = Arc::clone(&self.task.vhost);
         let directory = self.task.directory.clone();
@@ -286,7 +286,7 @@ impl Driver {
             last: Sequence(last),
             epoch: survey.found.epoch.max(self.others.epoch()),
         };
-        self.ledger = Ledger::recover_anew(Config::default(), now, recovery, name, remains);
+        self.ledger = Ledger::recover_anew(self.task.config(), now, recovery, name, remains);
         self.drive(stream).await?;
         let (mut batch, mut bytes) = (Vec::new(), 0);
         for record in records {
@@ -402,6 +402,7 @@ fn count(records: impl Iterator<Item = Record>, recovered: &mut Recovered) {
             Record::QueueDeclared { .. } => recovered.queues += 1,
             Record::Bound { .. } => recovered.bindings += 1,
             Record::Enqueued { .. } => recovered.messages += 1,
+            Record::Kept(kept) => recovered.messages += kept.messages as u64,
             _ => {}
         }
     }

@@ -312,8 +312,9 @@ impl Driver {
                     self.others.note_taken(epoch);
                 }
                 Ok(News::Records(records)) => {
+                    let is_deep = self.ledger.is_deep();
                     if let Some(preparation) = &mut self.preparation {
-                        preparation.restore(records);
+                        preparation.restore(records, is_deep);
                     }
                 }
                 Ok(News::Recovered) => self.preparation = None,
@@ -360,7 +361,7 @@ impl Driver {
         // An owner counts its messages in the vhost.
         let of_messages = match self.term {
             Some(_) => 0,
-            None => status.live_bytes,
+            None => status.resident_bytes,
         };
         self.task
             .holder

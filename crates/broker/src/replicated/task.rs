@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crosstie_config as model;
-use crosstie_queues::{Position, QueueId, Record};
+use crosstie_ledger::Config;
+use crosstie_queues::{Paging, Position, QueueId, Record};
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, watch};
 
@@ -32,11 +33,25 @@ pub(crate) struct Task {
     pub held: Option<Held>,
     /// Orders from operators.
     pub(crate) orders: Option<mpsc::Receiver<Order>>,
+    /// When the messages of long queues are left to the log.
+    pub(crate) paging: Paging,
     /// Maximum bytes that wait for the owner's copy.
     pub(crate) waiting_bytes_max: usize,
     pub seen: Arc<Mutex<Seen>>,
     pub stopping: watch::Receiver<bool>,
     pub(crate) holder: Arc<dyn Holder>,
+}
+
+impl Task {
+    /// The sizes of its ledger.
+    pub(super) fn config(&self) -> Config {
+        Config {
+            resident_bytes_max: self.paging.memory_bytes as u64,
+            long_messages: self.paging.messages,
+            long_body_bytes: self.paging.body_bytes,
+            ..Config::default()
+        }
+    }
 }
 
 /// Holds the vhost itself, and its clients.

@@ -11,13 +11,22 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::copy::Copy;
+use super::filling::Filling;
 use super::journal::Journal;
 use super::log::End;
+use super::pages::{Pages, Wanted};
+use super::unread::Unread;
 
 /// The state of a node while it owns the vhost.
 pub(super) struct Term {
     pub(super) journal: Arc<Journal>,
     pub(super) copy: Option<Copy>,
+    /// The messages that only the log has are being copied.
+    pub(super) filling: Option<Filling>,
+    /// Pages that are to be read.
+    pub(super) pages: Pages,
+    /// Live messages that are to be written again, or copied, and cannot be read.
+    pub(super) unread: Option<Unread>,
     /// Sizes of the records passed to the ledger, by position.
     pub(super) handed: VecDeque<(Position, usize)>,
     /// The time of the log's last acknowledgement, or of the last moment without waiting records.
@@ -54,7 +63,21 @@ pub(super) enum Done {
         to: Sequence,
         result: Result<(), Failed>,
     },
+    /// Entries that the ledger reads again.
+    Fetch { result: Result<Entries, String> },
+    /// A page, which the vhost has unless it is to be read again.
+    Page { again: Option<Wanted> },
+    /// An extent's entries for the copy.
+    Fill {
+        extent: u64,
+        result: Result<Entries, String>,
+    },
+    /// The copy may be filled further.
+    FillOn,
 }
+
+/// Entries of the log with their numbers.
+pub(super) type Entries = Vec<(u64, Vec<u8>)>;
 
 impl Term {
     pub(crate) fn new(journal: Arc<Journal>, copy: Option<Copy>) -> Self {
@@ -62,6 +85,9 @@ impl Term {
         Self {
             journal,
             copy,
+            filling: None,
+            pages: Pages::default(),
+            unread: None,
             handed: VecDeque::new(),
             progress: Instant::now(),
             link_lost: None,

@@ -105,6 +105,8 @@ fn run_all(name: &str, setup: &Setup, seeds: u64) {
         assert!(sum.late > 0, "no entry of a former owner was late");
         assert!(sum.handed > 0, "no vhost was handed over");
         assert!(sum.purged > 0, "no log was purged");
+        assert!(sum.deep > 0, "no queue was deep");
+        assert!(sum.fetched > 0, "no deep queue was written again");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use crosstie_ledger::{Broken, Effect, Ledger, Release, Role, Sequence};
+use crosstie_ledger::{Broken, Config, Effect, Ledger, Release, Role, Sequence};
 use crosstie_queues::{Position, QueueId, Record, Time};
 
 use crate::chance::Chance;
@@ -59,6 +59,14 @@ enum Asked {
     Append { after: Sequence },
     Read,
     Purge { to: Sequence },
+    Fetch(Fetch),
+}
+
+/// Entries that are read again, and those that have come.
+struct Fetch {
+    first: Sequence,
+    last: Sequence,
+    entries: Vec<(u64, Entry)>,
 }
 
 struct Reading {
@@ -163,6 +171,7 @@ impl Node {
         if self.reading.take().is_some() {
             self.ledger.handle_unread(Time(now));
         }
+        self.ledger.handle_not_fetched(Time(now));
     }
 
     fn is_to_claim(&mut self, now: u64) -> bool {
@@ -212,9 +221,18 @@ impl Node {
     }
 }
 
+/// Of a few messages the log alone has most.
+pub(crate) const DEEP: Config = Config {
+    extent_bytes: 300,
+    resident_bytes_max: 300,
+    long_messages: 3,
+    long_body_bytes: 400,
+    ..CONFIG
+};
+
 /// A ledger with two appends in flight.
 fn ledger() -> Ledger {
-    let mut ledger = Ledger::new(CONFIG);
+    let mut ledger = Ledger::new(DEEP);
     ledger.limit_appends(usize::MAX);
     ledger
 }
@@ -266,6 +284,9 @@ impl World {
                 self.oracle.refused += 1;
                 node.ledger.handle_refused(now, after);
             }
+            (Some(Asked::Fetch(fetch)), Answer::Entries(entries)) => {
+                self.fetched(place, fetch, entries, post);
+            }
             (Some(Asked::Purge { to }), Answer::Purged) => node.ledger.handle_purged(now, to),
             (Some(Asked::Read), Answer::Info { last, messages }) => {
                 if let Some(reading) = &mut node.reading {
@@ -310,6 +331,18 @@ impl World {
                     if !self.ask(place, Asked::Purge { to }, purge, post) {
                         self.nodes[place].ledger.handle_not_purged();
                     }
+                }
+                Effect::Fetch { first, last } => {
+                    let entries = Vec::new();
+                    self.fetch(
+                        place,
+                        Fetch {
+                            first,
+                            last,
+                            entries,
+                        },
+                        post,
+                    );
                 }
                 Effect::Owning => self.own(place),
                 Effect::Committed(Position(position)) => {
@@ -422,6 +455,48 @@ impl World {
         }
     }
 
+    /// Asks for entries again.
+    fn fetch(&mut self, place: usize, fetch: Fetch, post: &mut Post) {
+        let taken = fetch.entries.last().map_or(0, |(at, _)| *at);
+        let from = fetch.first.0.max(taken + 1);
+        if !self.ask(place, Asked::Fetch(fetch), Question::Get { from }, post) {
+            let now = Time(self.now);
+            self.nodes[place].ledger.handle_not_fetched(now);
+        }
+    }
+
+    fn fetched(
+        &mut self,
+        place: usize,
+        mut fetch: Fetch,
+        entries: Vec<(u64, Entry)>,
+        post: &mut Post,
+    ) {
+        let now = Time(self.now);
+        let ledger = &mut self.nodes[place].ledger;
+        let before = fetch.entries.len();
+        let within = entries.into_iter().filter(|(at, _)| *at <= fetch.last.0);
+        fetch.entries.extend(within);
+        // The server has fewer entries than others, or purged these for a former owner.
+        // What is purged at the front is missing.
+        let front = fetch.entries.first().map_or(fetch.first.0, |(at, _)| *at);
+        fetch.first = Sequence(front);
+        let expected = (front..).take(fetch.entries.len());
+        let is_gapless = expected.eq(fetch.entries.iter().map(|(at, _)| *at));
+        if fetch.entries.len() == before || !is_gapless {
+            return ledger.handle_not_fetched(now);
+        }
+        if fetch.first.0 + (fetch.entries.len() as u64) <= fetch.last.0 {
+            return self.fetch(place, fetch, post);
+        }
+        let entries = fetch.entries.iter();
+        let entries = entries.map(|(at, entry)| (Sequence(*at), &**entry));
+        if let Err(broken) = ledger.handle_fetched(now, entries) {
+            panic!("node {place}: entries from {:?} on: {broken}", fetch.first);
+        }
+        self.oracle.fetched += 1;
+    }
+
     /// The node owns the vhost: it has the records that the log has.
     fn own(&mut self, place: usize) {
         let now = self.now;
@@ -429,7 +504,7 @@ impl World {
         node.claimed_since = None;
         node.note_known();
         let epoch = node.ledger.status().epoch;
-        let records: Vec<_> = node.ledger.records().collect();
+        let records = self.oracle.records(&self.servers, &node.ledger);
         let live = records.iter().filter_map(|record| match record {
             Record::Enqueued { place, .. } => Some(*place),
             _ => None,

@@ -6,7 +6,7 @@ use std::fmt;
 use crosstie_ledger::{Ledger, News, Sequence};
 use crosstie_queues::Record;
 
-use crate::node::message;
+use crate::node::{DEEP, message};
 use crate::server::{Entry, Server};
 use crate::support::CONFIG;
 
@@ -26,6 +26,10 @@ pub(crate) struct Oracle {
     pub(crate) refused: u64,
     pub(crate) reads: u64,
     pub(crate) purged: u64,
+    /// Extents whose messages were read again, to be written again.
+    pub(crate) fetched: u64,
+    /// Queues whose messages only the log had, when a node began to own the vhost.
+    pub(crate) deep: u64,
 }
 
 impl Default for Oracle {
@@ -42,6 +46,8 @@ impl Default for Oracle {
             refused: 0,
             reads: 0,
             purged: 0,
+            fetched: 0,
+            deep: 0,
         }
     }
 }
@@ -66,6 +72,8 @@ impl Oracle {
         self.refused += other.refused;
         self.reads += other.reads;
         self.purged += other.purged;
+        self.fetched += other.fetched;
+        self.deep += other.deep;
     }
 
     pub(crate) fn confirmed(&self) -> u64 {
@@ -78,12 +86,19 @@ impl Oracle {
         let claim = ledger.status().sequence.0;
         if self.reference.status().sequence.0 < claim {
             self.read(longest(servers).0, claim);
+            let records = expanded(ledger, longest(servers).0, 1);
             same_records(
-                ledger,
+                &records,
                 &self.reference,
                 "an owner begins with other records",
             );
         }
+    }
+
+    /// What a ledger has, with the messages that it leaves to the log. The next owner may have purged some of them.
+    pub(crate) fn records(&mut self, servers: &[Server], ledger: &Ledger) -> Vec<Record> {
+        self.deep += u64::from(ledger.is_deep());
+        expanded(ledger, longest(servers).0, 1)
     }
 
     /// Holds the log, as soon as it is purged, against the whole of it: should all nodes fail now, the next owner reads
@@ -117,13 +132,14 @@ impl Oracle {
     }
 
     fn compare_purged(&self, log: &[Entry], first: u64) {
-        let mut fresh = Ledger::new(CONFIG);
+        let mut fresh = Ledger::new(DEEP);
         for (sequence, entry) in (1..).zip(log).skip(first as usize - 1) {
             if let Err(broken) = fresh.handle_entry(Sequence(sequence), entry) {
                 panic!("the purged log is broken at entry {sequence}: {broken}");
             }
         }
-        same_records(&fresh, &self.reference, "a purge has lost records");
+        let records = expanded(&fresh, log, first);
+        same_records(&records, &self.reference, "a purge has lost records");
     }
 
     /// Each message once, in the order of its owner, without a gap, and written by the owner of its epoch.
@@ -168,12 +184,15 @@ impl fmt::Display for Oracle {
             refused,
             reads,
             purged,
+            fetched,
+            deep,
             ..
         } = self;
         write!(
             f,
             "{} confirmed, {owners} owners of {claims} claims, {deposed} deposed, {handed} handed over, \
-             {late} late entries, {refused} refused, {reads} reads of the end, {purged} purged",
+             {late} late entries, {refused} refused, {reads} reads of the end, {purged} purged, \
+             {fetched} extents read again, {deep} deep queues",
             self.confirmed()
         )
     }
@@ -199,10 +218,53 @@ fn epoch_of(entry: &[u8]) -> u64 {
     u64::from_be_bytes(epoch)
 }
 
-fn same_records(ledger: &Ledger, reference: &Ledger, what: &str) {
-    let records: Vec<_> = ledger.records().collect();
+/// The records of a ledger, with the messages that only the log has.
+fn expanded(ledger: &Ledger, log: &[Entry], first: u64) -> Vec<Record> {
+    let mut records = Vec::new();
+    for record in ledger.records() {
+        let Record::Kept(kept) = record else {
+            records.push(record);
+            continue;
+        };
+        let (mut from, mut count) = (kept.from, 0);
+        while from <= kept.to {
+            let mut excerpt = ledger.excerpt(kept.queue, (from, kept.to), 200);
+            while let Some((Sequence(next), Sequence(last))) = excerpt.next_read() {
+                assert!(
+                    last >= first,
+                    "entry {last} is purged and has a live message"
+                );
+                // The nodes see different extents, and an owner purges its own.
+                let next = next.max(first);
+                let entry = &log[next as usize - 1];
+                if let Err(broken) = excerpt.take(Sequence(next), entry) {
+                    panic!("entry {next}: {broken}");
+                }
+            }
+            let (messages, upto) = match excerpt.finish() {
+                Ok(read) => read,
+                Err(broken) => panic!("messages from {from} on: {broken}"),
+            };
+            count += messages.len();
+            from = upto + 1;
+            records.extend(
+                messages
+                    .into_iter()
+                    .map(|(place, message)| Record::Enqueued {
+                        queue: kept.queue,
+                        place,
+                        message,
+                    }),
+            );
+        }
+        assert_eq!(count, kept.messages);
+    }
+    records
+}
+
+fn same_records(records: &[Record], reference: &Ledger, what: &str) {
     let expected: Vec<_> = reference.records().collect();
-    if records != expected {
+    if *records != expected {
         let lost = expected.iter().filter(|record| !records.contains(record));
         let more = records.iter().filter(|record| !expected.contains(record));
         panic!("{what}: {} lost, {} more", lost.count(), more.count());

@@ -12,7 +12,11 @@ pub(crate) const CONFIG: Config = Config {
     part_bytes_max: 100,
     batch_bytes_max: 1000,
     log_bytes_min: 4000,
+    extent_bytes: 0,
     purge_bytes_min: 1000,
+    resident_bytes_max: u64::MAX,
+    long_messages: usize::MAX,
+    long_body_bytes: u64::MAX,
     acknowledgement_ms: 2000,
     retry_ms: 1000,
 };
@@ -26,15 +30,18 @@ pub(crate) fn owner(node: &str) -> Owner {
 }
 
 pub(crate) fn enqueued(place: i64, body_bytes: usize) -> Record {
-    let body = vec![b'x'; body_bytes];
-    let content = MessageContent::new("", "q", Properties::EMPTY.bytes(), &body);
     Record::Enqueued {
         queue: QueueId(1),
         place,
-        message: StoredMessage {
-            content: Arc::new(content),
-            expires_at: None,
-            deliveries: 0,
-        },
+        message: message(&vec![b'x'; body_bytes]),
+    }
+}
+
+pub(crate) fn message(body: &[u8]) -> StoredMessage {
+    let content = MessageContent::new("", "q", Properties::EMPTY.bytes(), body);
+    StoredMessage {
+        content: Arc::new(content),
+        expires_at: None,
+        deliveries: 0,
     }
 }

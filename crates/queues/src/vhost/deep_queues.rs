@@ -439,6 +439,30 @@ fn a_restart_leaves_messages_with_priorities_on_the_disk() {
     }
 }
 
+/// A log may have left them to itself before it knew that their queue has priorities.
+#[test]
+fn messages_at_places_without_a_priority_come_before_others_of_the_lowest() {
+    for seed in 0..20 {
+        let mut deep = Deep::new(seed, PRIORITY_MAX);
+        deep.declare();
+        (0..200).for_each(|number| deep.publish(number));
+        deep.disk.forget_levels(60);
+        let (kept, mut numbers) = deep.disk.keep(QueueId(1));
+        assert_eq!(kept.len(), 1 + usize::from(PRIORITY_MAX));
+        let disk = std::mem::take(&mut deep.disk);
+        let mut again = Deep::with(seed, PRIORITY_MAX, disk, kept);
+        assert_eq!(again.ready(), numbers.len());
+        (200..240).for_each(|number| again.publish(number));
+        numbers.extend(200..240);
+        again.consume(numbers.len());
+        // The first number has the first age.
+        let level = |number: u32| if number < 60 { 0 } else { priority_of(number) };
+        numbers.sort_by_key(|number| (std::cmp::Reverse(level(*number)), *number));
+        assert_eq!(again.sent.first, numbers, "seed {seed}");
+        assert!(again.vhost.memory_bytes() < 500);
+    }
+}
+
 #[test]
 fn a_purge_of_priorities_leaves_nothing_on_the_disk() {
     for seed in 0..20 {

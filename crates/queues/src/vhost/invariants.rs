@@ -9,7 +9,7 @@ use crate::channels::{CHANNEL_BYTES, Channel, Delivery, consumer_bytes};
 use crate::keys::ConsumerKey;
 use crate::policy::PolicySubject;
 use crate::queues::{Entry, Queue};
-use crate::{ChannelKey, ConnectionKey, MessageContent, QueueKey};
+use crate::{ChannelKey, ConnectionKey, LEVELED, MessageContent, QueueKey};
 
 /// The sums over all rooms.
 #[derive(Default)]
@@ -198,7 +198,10 @@ impl<H> Vhost<H> {
         let messages = &queue.messages;
         let order = |entry: &Entry| (Reverse(entry.level), entry.place);
         assert!(messages.iter().is_sorted_by(|a, b| order(a) < order(b)));
-        let is_its_level = |e: &Entry| e.level == queue.level(e.content.properties());
+        // An earlier version's place tells no priority, once its message was on the disk alone.
+        let is_early = |e: &Entry| e.level == 0 && e.place < LEVELED;
+        let is_its_level =
+            |e: &Entry| e.level == queue.level(e.content.properties()) || is_early(e);
         assert!(messages.iter().all(is_its_level));
         let bodies = messages.iter().map(|e| e.content.body().len() as u64);
         let on_disk = messages

@@ -1,0 +1,287 @@
+//! Queues whose messages only the log has.
+
+#[allow(dead_code, reason = "other tests need the rest")]
+mod support;
+
+use std::sync::Arc;
+
+use crosstie_amqp::{TableBuf, Value};
+use crosstie_ledger::{Absent, Broken, Config, Effect, Ledger, Sequence};
+use crosstie_queues::{Kept, LEVELED, Position, QueueId, Record};
+
+use support::{CONFIG, NOW, message, owner};
+
+const QUEUE: QueueId = QueueId(1);
+
+/// Of more than three messages the log alone has the rest.
+const DEEP: Config = Config {
+    resident_bytes_max: 0,
+    long_messages: 3,
+    ..CONFIG
+};
+
+type Log = Vec<Arc<[u8]>>;
+
+/// A message with that body.
+fn enqueued(place: i64, body: &str) -> Record {
+    let (queue, message) = (QUEUE, message(body.as_bytes()));
+    Record::Enqueued {
+        queue,
+        place,
+        message,
+    }
+}
+
+fn dequeued(place: i64) -> Record {
+    Record::Dequeued {
+        queue: QUEUE,
+        place,
+    }
+}
+
+/// Lets the log accept all appends; returns the positions that are committed.
+fn settle(ledger: &mut Ledger, log: &mut Log) -> Vec<Position> {
+    let mut committed = Vec::new();
+    while let Some(effect) = ledger.next_effect() {
+        match effect {
+            Effect::Append { after, entry } => {
+                assert_eq!(after.0, log.len() as u64);
+                log.push(entry);
+                ledger.handle_appended(NOW, Sequence(log.len() as u64));
+            }
+            Effect::Committed(position) => committed.push(position),
+            _ => {}
+        }
+    }
+    committed
+}
+
+fn owning(config: Config) -> (Ledger, Log) {
+    let mut ledger = Ledger::new(config);
+    let mut log = Log::new();
+    ledger.claim(NOW, &owner("a"), 99);
+    settle(&mut ledger, &mut log);
+    (ledger, log)
+}
+
+/// The messages of the queue between those places, read a few at a time: their places and bodies.
+fn read(ledger: &Ledger, log: &Log, between: (i64, i64)) -> Result<Vec<(i64, String)>, Broken> {
+    let mut found = Vec::new();
+    let (mut from, to) = between;
+    while from <= to {
+        let mut excerpt = ledger.excerpt(QUEUE, (from, to), 200);
+        while let Some((next, last)) = excerpt.next_read() {
+            assert!(next <= last);
+            excerpt.take(next, &log[next.0 as usize - 1])?;
+        }
+        let (messages, upto) = excerpt.finish()?;
+        from = upto + 1;
+        found.extend(messages.into_iter().map(|(place, message)| {
+            let body = String::from_utf8_lossy(message.content.body());
+            (place, body.into_owned())
+        }));
+    }
+    Ok(found)
+}
+
+#[test]
+fn a_place_has_the_last_message_that_the_log_has_there() {
+    let (mut ledger, mut log) = owning(DEEP);
+    for place in 1..=20 {
+        let body = format!("first {place}");
+        ledger.submit(NOW, vec![enqueued(place, &body)], Position(place as u64));
+        settle(&mut ledger, &mut log);
+    }
+    // A queue that was restored gives the places behind its last message again.
+    for place in 15..=20 {
+        ledger.submit(NOW, vec![dequeued(place)], Position(30));
+    }
+    settle(&mut ledger, &mut log);
+    ledger.submit(NOW, vec![enqueued(15, "second 15")], Position(31));
+    settle(&mut ledger, &mut log);
+    assert!(ledger.is_deep());
+    let body_bytes = (1..15).map(|n| format!("first {n}").len()).sum::<usize>() + 9;
+    let kept = Kept {
+        queue: QUEUE,
+        from: 1,
+        to: 15,
+        messages: 15,
+        body_bytes: body_bytes as u64,
+    };
+    assert_eq!(ledger.records().collect::<Vec<_>>(), [Record::Kept(kept)]);
+    let expected = (1..15).map(|place| (place, format!("first {place}")));
+    let mut expected: Vec<_> = expected.collect();
+    expected.push((15, "second 15".to_owned()));
+    let found = read(&ledger, &log, (1, 15)).expect("all are in the log");
+    assert_eq!(found, expected);
+    // A follower knows the same.
+    let mut follower = Ledger::new(DEEP);
+    for (sequence, entry) in (1..).zip(&log) {
+        let read = follower.handle_entry(Sequence(sequence), entry);
+        read.expect("the log is whole");
+    }
+    let found = read(&follower, &log, (3, 15)).expect("all are in the log");
+    assert_eq!(found, expected[2..]);
+}
+
+#[test]
+fn a_message_that_is_not_acknowledged_yet_cannot_be_read() {
+    let (mut ledger, mut log) = owning(DEEP);
+    let records = (1..=5).map(|place| enqueued(place, "m")).collect();
+    ledger.submit(NOW, records, Position(1));
+    assert_eq!(read(&ledger, &log, (1, 5)), Err(Broken::Missing));
+    settle(&mut ledger, &mut log);
+    let found = read(&ledger, &log, (1, 5));
+    assert_eq!(found.map(|found| found.len()), Ok(5));
+}
+
+#[test]
+fn a_clearance_is_written_as_departures() {
+    for config in [CONFIG, DEEP] {
+        let (mut ledger, mut log) = owning(config);
+        let records = (1..=100).map(|place| enqueued(place, "m")).collect();
+        ledger.submit(NOW, records, Position(1));
+        settle(&mut ledger, &mut log);
+        let clearance = Record::Cleared {
+            queue: QUEUE,
+            from: 2,
+            to: 101,
+        };
+        // The message before it in the batch is cleared, the one behind it is not.
+        let records = vec![enqueued(101, "m"), clearance, enqueued(102, "n")];
+        ledger.submit(NOW, records, Position(2));
+        assert_eq!(settle(&mut ledger, &mut log), [Position(2)]);
+        let expected = [(1, "m".to_owned()), (102, "n".to_owned())];
+        assert_eq!(read(&ledger, &log, (0, 200)).as_deref(), Ok(&expected[..]));
+        let mut follower = Ledger::new(config);
+        for (sequence, entry) in (1..).zip(&log) {
+            let read = follower.handle_entry(Sequence(sequence), entry);
+            read.expect("the log is whole");
+        }
+        assert_eq!(
+            read(&follower, &log, (0, 200)).as_deref(),
+            Ok(&expected[..])
+        );
+    }
+}
+
+#[test]
+fn messages_are_copied_without_those_that_submitted_records_remove() {
+    let (mut ledger, mut log) = owning(DEEP);
+    let records = (1..=5).map(|place| enqueued(place, "m")).collect();
+    ledger.submit(NOW, records, Position(1));
+    settle(&mut ledger, &mut log);
+    assert!(ledger.begin_filling());
+    let absent = ledger.next_absent().expect("the log alone has them");
+    let Absent {
+        extent,
+        entries: Some((first, last)),
+    } = absent
+    else {
+        panic!("all of it is in the log: {absent:?}");
+    };
+    // One is in flight, and the other waits.
+    ledger.submit(NOW, vec![dequeued(1)], Position(2));
+    ledger.submit(NOW, vec![dequeued(4)], Position(3));
+    let entries = (first.0..=last.0).map(|at| (Sequence(at), &*log[at as usize - 1]));
+    let records = ledger.absent_messages(extent, entries);
+    let expected = [2, 3, 5].map(|place| enqueued(place, "m"));
+    assert_eq!(records.as_deref(), Ok(&expected[..]));
+    assert_eq!(ledger.next_absent(), None);
+}
+
+#[test]
+fn messages_at_places_of_an_earlier_version_stay_in_memory() {
+    let (mut ledger, mut log) = owning(DEEP);
+    let declared = Record::QueueDeclared {
+        id: QUEUE,
+        name: "q".into(),
+        auto_delete: false,
+        arguments: TableBuf::new().with("x-max-priority", Value::I32(3)),
+    };
+    let mut records = vec![declared.clone()];
+    records.extend((1..=3).map(|place| enqueued(place, "early")));
+    records.extend((4..=9).map(|place| enqueued(2 * LEVELED + place, "m")));
+    records.extend((4..=9).map(|place| enqueued(3 * LEVELED + place, "m")));
+    ledger.submit(NOW, records, Position(1));
+    settle(&mut ledger, &mut log);
+    let kept = |level: i64| {
+        Record::Kept(Kept {
+            queue: QUEUE,
+            from: level * LEVELED + 4,
+            to: level * LEVELED + 9,
+            messages: 6,
+            body_bytes: 6,
+        })
+    };
+    let mut expected = vec![declared];
+    expected.extend((1..=3).map(|place| enqueued(place, "early")));
+    expected.extend([kept(2), kept(3)]);
+    assert_eq!(ledger.records().collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn messages_of_an_earlier_version_before_their_declaration_are_of_the_lowest_priority() {
+    let (mut ledger, mut log) = owning(DEEP);
+    let mut records: Vec<_> = (1..=5).map(|place| enqueued(place, "early")).collect();
+    records.push(Record::QueueDeclared {
+        id: QUEUE,
+        name: "q".into(),
+        auto_delete: false,
+        arguments: TableBuf::new().with("x-max-priority", Value::I32(3)),
+    });
+    records.push(enqueued(6, "early"));
+    records.extend((7..=9).map(|place| enqueued(LEVELED + place, "m")));
+    records.extend((7..=9).map(|place| enqueued(3 * LEVELED + place, "m")));
+    ledger.submit(NOW, records, Position(1));
+    settle(&mut ledger, &mut log);
+    let kept = |from, to, messages, body_bytes| {
+        Record::Kept(Kept {
+            queue: QUEUE,
+            from,
+            to,
+            messages,
+            body_bytes,
+        })
+    };
+    let lowest = kept(1, LEVELED + 9, 9, 6 * 5 + 3);
+    let highest = kept(3 * LEVELED + 7, 3 * LEVELED + 9, 3, 3);
+    let found: Vec<_> = ledger.records().skip(1).collect();
+    assert_eq!(found, [lowest, highest]);
+    let found = read(&ledger, &log, (1, LEVELED + 9)).expect("all are in the log");
+    let places = found.iter().map(|(place, _)| *place);
+    assert!(places.eq((1..=6).chain(LEVELED + 7..=LEVELED + 9)));
+}
+
+#[test]
+fn a_queue_without_messages_is_not_deep() {
+    let (mut ledger, mut log) = owning(DEEP);
+    let records = (1..=9).map(|place| enqueued(place, "m")).collect();
+    ledger.submit(NOW, records, Position(1));
+    settle(&mut ledger, &mut log);
+    assert!(ledger.is_deep());
+    ledger.submit(NOW, (1..=9).map(dequeued).collect(), Position(2));
+    assert!(!ledger.is_deep());
+    ledger.submit(NOW, vec![enqueued(10, "m")], Position(3));
+    settle(&mut ledger, &mut log);
+    assert_eq!(ledger.records().collect::<Vec<_>>(), [enqueued(10, "m")]);
+    assert!(ledger.memory_bytes() < 3000, "{}", ledger.memory_bytes());
+}
+
+#[test]
+fn a_standby_of_a_log_without_messages_takes_no_more_memory_as_the_log_goes_on() {
+    let (mut ledger, mut log) = owning(DEEP);
+    let (mut standby, mut longest) = (Ledger::new(DEEP), 0);
+    for place in 1..2000 {
+        ledger.submit(NOW, vec![enqueued(place, "m")], Position(1));
+        settle(&mut ledger, &mut log);
+        ledger.submit(NOW, vec![dequeued(place)], Position(2));
+        settle(&mut ledger, &mut log);
+    }
+    for (sequence, entry) in (1..).zip(&log) {
+        let read = standby.handle_entry(Sequence(sequence), entry);
+        read.expect("the log is whole");
+        longest = longest.max(standby.memory_bytes());
+    }
+    assert!(longest < 3000, "{longest} bytes");
+}
