@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Iterator
 
 import pika
@@ -249,9 +250,8 @@ def taken_over_without_reads(start, servers: list[NatsServer]) -> Router:
 def test_pages_and_the_copy_wait_for_servers_that_do_not_answer(nats, start) -> None:
     servers = nats()
     owner = taken_over_without_reads(start, servers)
-    # An earlier copy is deleted once the next one is whole.
-    earlier = owner.directory / "amqp.store.replicated" / "=2F.0.store"
-    earlier.mkdir()
+    copies = owner.directory / "amqp.store.replicated"
+    (partial,) = copies.glob("*.store.partial")
     with connect(owner) as connection:
         channel = connection.channel()
         assert channel.queue_declare("deep", passive=True).method.message_count == COUNT
@@ -265,8 +265,25 @@ def test_pages_and_the_copy_wait_for_servers_that_do_not_answer(nats, start) -> 
     answer_reads(servers, True)
     assert await_owner([owner], PATIENCE_S) is owner
     assert list(take(owner, COUNT)) == list(range(COUNT))
-    await_true("the copy is whole", lambda: not earlier.exists(), PATIENCE_S)
+    await_true("the copy is whole", lambda: not partial.exists(), PATIENCE_S)
     await_true("it is ready", lambda: owner.health() == (200, "ok\n"))
+
+
+def test_a_copy_that_is_not_whole_is_taken_by_name_alone(nats, start) -> None:
+    servers = nats()
+    owner = taken_over_without_reads(start, servers)
+    owner.stop()
+    store = owner.directory / "amqp.store"
+    release = [str(owner.program), "amqp", "release", "/", "--store", str(store), "--keep-log"]
+    done = subprocess.run(release, capture_output=True, text=True, timeout=60)
+    assert "is not a whole copy of the vhost" in done.stderr
+    assert done.returncode == 2
+    with servers[0].client() as client:
+        assert client.ask(f"$JS.API.STREAM.DELETE.{STREAM}", {})["success"]
+    again = start(servers, owner.directory.name, limits=LIMITS)
+    await_alarm(again, "its log is missing")
+    said = told(again, "amqp", "recover", "/", "--from", "store", "--yes", code=1)
+    assert "is not known to be whole" in said
 
 
 def test_a_log_is_compacted_although_it_begins_with_a_deep_queue(nats, start) -> None:

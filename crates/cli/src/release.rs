@@ -234,6 +234,10 @@ impl Beside {
             }
         }
         match &found[..] {
+            [only] if only.with_added_extension("partial").exists() => bail!(
+                "{} is not a whole copy of the vhost: its node has ended before. Use the copy of the previous owner, by --copy",
+                only.display()
+            ),
             [only] => Ok(only.clone()),
             [] => bail!(
                 "there is no copy of the vhost in {place}: take that of the node that owned it last, by --copy"

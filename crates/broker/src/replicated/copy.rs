@@ -4,10 +4,10 @@
 //! append does, and a message that is consumed within the pause is not written at all.
 //!
 //! Each term has its own file, so that no earlier copy contradicts the log. Once the new file has all contents from the
-//! term's beginning, the earlier ones are deleted.
+//! term's beginning, the earlier ones are deleted. Until then a file beside it says that it is not whole.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -207,10 +207,12 @@ impl Shared {
         let (directory, vhost) = (&self.directory, &self.vhost);
         let path = file(directory, vhost, self.epoch);
         fs::create_dir_all(directory).map_err(|e| format!("{}: {e}", directory.display()))?;
-        remove(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+        let named = |e: io::Error| format!("{}: {e}", path.display());
+        remove(&path).map_err(named)?;
+        File::create(partial(&path)).map_err(named)?;
         let store = Store::open(StoreConfig {
             segment_bytes: SEGMENT_BYTES,
-            ..StoreConfig::new(path)
+            ..StoreConfig::new(path.clone())
         });
         let (store, _) = store.map_err(|e| e.to_string())?;
         let whole = records.len().div_ceil(RECORDS_MAX).max(1) as u64;
@@ -267,6 +269,10 @@ impl Shared {
         let is_whole = self.committed.load(Ordering::SeqCst) >= whole;
         // Once only.
         if is_whole && self.whole.swap(u64::MAX, Ordering::SeqCst) == whole {
+            let path = partial(&file(&self.directory, &self.vhost, self.epoch));
+            if let Err(e) = fs::remove_file(&path) {
+                tracing::warn!("{}: {e}", path.display());
+            }
             remove_others(&self.directory, &self.vhost, self.epoch);
         }
     }
@@ -280,6 +286,16 @@ fn end(rest: State) {
 
 fn file(directory: &Path, vhost: &str, epoch: u64) -> PathBuf {
     directory.join(format!("{}.{epoch}.store", escaped(vhost)))
+}
+
+/// The file beside a copy that is not whole.
+fn partial(path: &Path) -> PathBuf {
+    path.with_added_extension("partial")
+}
+
+/// Whether a copy is not known to have all contents from its term's beginning.
+pub(super) fn is_partial(path: &Path) -> bool {
+    partial(path).exists()
 }
 
 /// The existing copies: one term's, and an earlier one's while the last is not known to be complete.

@@ -234,7 +234,7 @@ impl Driver {
     fn kept(&self) -> Result<PathBuf, String> {
         let copies = copy::copies(&self.task.directory, &self.task.vhost);
         match &copies[..] {
-            [only] => Ok(only.clone()),
+            [only] if !copy::is_partial(only) => Ok(only.clone()),
             [] if self.task.held.is_some() => Ok(self.task.store.clone()),
             [] => Err(
                 "this node has no copy of it: name a store by `--store`, or ask a node that has owned it"
