@@ -104,7 +104,8 @@ const EDGES: &[(&str, &[&str])] = &[
         ],
     ),
     ("node", &["client", "config", "router"]),
-    ("oslo", &["amqp", "joints"]),
+    ("amqp-client", &["amqp"]),
+    ("oslo", &["amqp", "amqp-client", "joints"]),
     ("wan", &[]),
     (
         "bench",
@@ -115,6 +116,8 @@ const EDGES: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
+            "amqp",
+            "amqp-client",
             "auth",
             "client",
             "config",
@@ -180,7 +183,14 @@ const LAYERS: &[&[&str]] = &[
         "auth", "config", "fabric", "joints", "ledger", "metadata", "queues", "rlinks", "routing",
         "scenario", "web",
     ],
-    &["jetstream", "store", "streams", "transport", "wan"],
+    &[
+        "amqp-client",
+        "jetstream",
+        "store",
+        "streams",
+        "transport",
+        "wan",
+    ],
     &["client", "front", "oslo", "report", "testee"],
     &["broker", "conformance", "realms", "terminal"],
     &["bench", "mgmt", "site"],

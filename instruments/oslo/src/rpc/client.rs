@@ -10,9 +10,9 @@ use serde_json::Value;
 
 use super::sender::Sender;
 use super::{CHANNEL, Target, expiring, properties};
-use crate::connection::{Connection, ConnectionError, ConnectionOptions};
 use crate::identifier::Identifiers;
-use crate::url::TransportUrl;
+use crosstie_amqp_client::TransportUrl;
+use crosstie_amqp_client::{Connection, ConnectionError, ConnectionOptions};
 
 /// The options of calls and casts.
 #[derive(Clone, Debug)]

@@ -3,8 +3,8 @@
 use crosstie_amqp::method::{BasicCancel, BasicConsume, QueueBind, QueueDeclare};
 
 use super::{CHANNEL, Target, expiring};
-use crate::connection::{Connection, ConnectionError, ConnectionOptions};
-use crate::url::TransportUrl;
+use crosstie_amqp_client::TransportUrl;
+use crosstie_amqp_client::{Connection, ConnectionError, ConnectionOptions};
 
 /// Connects, creates the queues of `target`, and consumes from them.
 pub(super) fn open(

@@ -9,9 +9,9 @@ use crosstie_joints::Reply;
 
 use super::properties;
 use super::sender::Sender;
-use crate::connection::{ConnectionError, ConnectionOptions};
 use crate::identifier::Identifiers;
-use crate::url::TransportUrl;
+use crosstie_amqp_client::TransportUrl;
+use crosstie_amqp_client::{ConnectionError, ConnectionOptions};
 
 /// Maximum number of connections, as in oslo.messaging's pool.
 const SENDERS_MAX: usize = 30;

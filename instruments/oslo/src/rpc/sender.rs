@@ -5,9 +5,9 @@ use std::time::Duration;
 use crosstie_amqp::Method;
 use crosstie_amqp::method::{BasicPublish, ConfirmSelect};
 
-use crate::connection::{Connection, ConnectionError, ConnectionOptions};
 use crate::rpc::CHANNEL;
-use crate::url::TransportUrl;
+use crosstie_amqp_client::TransportUrl;
+use crosstie_amqp_client::{Connection, ConnectionError, ConnectionOptions};
 
 /// Publishes with confirms. Its user declares the exchange before the first message.
 pub(super) struct Sender {

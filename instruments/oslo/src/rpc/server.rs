@@ -15,9 +15,9 @@ use crosstie_amqp::method::QueueDelete;
 use super::reply_sender::ReplySender;
 use super::service::Service;
 use super::{CHANNEL, Endpoint, Target, consumer};
-use crate::connection::{Connection, ConnectionError, ConnectionOptions};
 use crate::identifier::Identifiers;
-use crate::url::TransportUrl;
+use crosstie_amqp_client::TransportUrl;
+use crosstie_amqp_client::{Connection, ConnectionError, ConnectionOptions};
 
 /// Ends a server in order, from any thread.
 #[derive(Clone, Debug, Default)]

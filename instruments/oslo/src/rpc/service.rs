@@ -16,7 +16,7 @@ use super::at_work::AtWork;
 use super::reply_sender::ReplySender;
 use super::server::{Reconnect, ServerError, Stop};
 use super::{CHANNEL, Endpoint, Incoming, Target, consumer};
-use crate::connection::{Connection, ConnectionError};
+use crosstie_amqp_client::{Connection, ConnectionError};
 
 /// The interval at which an idle server checks for a stop request.
 const LOOK_EVERY: Duration = Duration::from_millis(200);

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use crosstie_amqp::frame::{self, Decoded};
 use crosstie_amqp::{ContentHeader, Frame, FrameKind, Method, MethodError, Properties};
 
-use super::ConnectionError;
+use crate::ConnectionError;
 
 /// Maximum length of a content, which is RabbitMQ's maximum for a message.
 const CONTENT_BYTES_MAX: u64 = 128 << 20;
@@ -29,7 +29,7 @@ pub struct Content<'a> {
 }
 
 /// The front of the received bytes.
-pub(super) enum Scan {
+pub(crate) enum Scan {
     /// More bytes are needed; the total, as far as known.
     Incomplete {
         wanted: usize,
@@ -46,7 +46,7 @@ pub(super) enum Scan {
 }
 
 /// Finds the end of the first event in `input`, decoding as little as possible.
-pub(super) fn scan(input: &[u8], frame_bytes_max: u32) -> Result<Scan, ConnectionError> {
+pub(crate) fn scan(input: &[u8], frame_bytes_max: u32) -> Result<Scan, ConnectionError> {
     let (method, mut bytes) = match next(input, 0, frame_bytes_max)? {
         Next::Incomplete { wanted } => return Ok(Scan::Incomplete { wanted }),
         Next::Frame(frame, end) => (frame, end),
@@ -91,7 +91,7 @@ pub(super) fn scan(input: &[u8], frame_bytes_max: u32) -> Result<Scan, Connectio
 }
 
 /// Decodes an event that [`scan`] has found.
-pub(super) fn decode(bytes: &[u8]) -> Result<Event<'_>, ConnectionError> {
+pub(crate) fn decode(bytes: &[u8]) -> Result<Event<'_>, ConnectionError> {
     let mut at = 0;
     let mut frame = || match next(bytes, at, 0)? {
         Next::Frame(frame, end) => {

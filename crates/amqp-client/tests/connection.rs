@@ -11,7 +11,7 @@ use crosstie_amqp::method::{
     ConnectionOpenOk, ConnectionStart, ConnectionTune, QueueDeclare, QueueDeclareOk,
 };
 use crosstie_amqp::{FrameKind, Method, PROTOCOL_HEADER, Properties};
-use crosstie_oslo::{Connection, ConnectionError, ConnectionOptions, TransportUrl};
+use crosstie_amqp_client::{Connection, ConnectionError, ConnectionOptions, TransportUrl};
 
 /// A broker's end of a connection.
 struct Broker {

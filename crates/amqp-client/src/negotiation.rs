@@ -7,9 +7,9 @@ use crosstie_amqp::frame::FRAME_MIN_BYTES;
 use crosstie_amqp::method::{ConnectionOpen, ConnectionStartOk, ConnectionTuneOk};
 use crosstie_amqp::{Method, PROTOCOL_HEADER, TableBuf, Value};
 
-use super::input::Input;
-use super::{Connection, ConnectionError, ConnectionOptions, Mechanism};
+use crate::input::Input;
 use crate::url::Host;
+use crate::{Connection, ConnectionError, ConnectionOptions, Mechanism};
 
 /// The capabilities in this side's start-ok.
 const CAPABILITIES: &[&str] = &[
@@ -22,7 +22,7 @@ const CAPABILITIES: &[&str] = &[
 
 impl Connection {
     /// Logs in over a fresh stream, and opens the vhost.
-    pub(super) fn negotiate(
+    pub(crate) fn negotiate(
         stream: TcpStream,
         host: &Host,
         virtual_host: &str,

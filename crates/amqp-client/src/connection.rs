@@ -1,15 +1,4 @@
-//! A blocking AMQP 0-9-1 connection.
-//!
-//! How to drive it: [`Connection::open`], [`Connection::open_channel`]; then [`Connection::send`] and
-//! [`Connection::publish`] buffer their frames until [`Connection::flush`], or until a wait by
-//! [`Connection::next_event`] or [`Connection::call`]. So a request and its related frames leave in one write, and all
-//! received events are returned before the socket is read again. Heartbeats are answered and sent during every wait; a
-//! user that does not wait for half of the interval calls [`Connection::keep_alive`].
-
-mod error;
-mod event;
-mod input;
-mod negotiation;
+//! A connection: opened, written to, waited on.
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
@@ -22,12 +11,10 @@ use crosstie_amqp::method::{ChannelClose, ConnectionClose, ConnectionCloseOk};
 use crosstie_amqp::{Arguments, Method, TableBuf};
 use rustix::net::{RecvFlags, recv};
 
-use self::event::Scan;
-use self::input::Input;
+use crate::ConnectionError;
+use crate::event::{self, Event, Scan};
+use crate::input::Input;
 use crate::url::{Host, TransportUrl};
-
-pub use self::error::ConnectionError;
-pub use self::event::{Content, Event};
 
 /// The options of a connection.
 #[derive(Clone, Debug)]
@@ -55,24 +42,24 @@ pub enum Mechanism {
 
 /// A connection to a broker.
 pub struct Connection {
-    stream: TcpStream,
-    host: Host,
-    input: Input,
-    output: Vec<u8>,
+    pub(crate) stream: TcpStream,
+    pub(crate) host: Host,
+    pub(crate) input: Input,
+    pub(crate) output: Vec<u8>,
     /// Events that arrived while another one was awaited.
-    aside: VecDeque<Vec<u8>>,
+    pub(crate) aside: VecDeque<Vec<u8>>,
     /// The last event returned from it.
-    handed_out: Vec<u8>,
-    frame_bytes_max: u32,
-    channel_max: u16,
-    heartbeat: Option<Duration>,
-    read_at: Instant,
-    written_at: Instant,
+    pub(crate) handed_out: Vec<u8>,
+    pub(crate) frame_bytes_max: u32,
+    pub(crate) channel_max: u16,
+    pub(crate) heartbeat: Option<Duration>,
+    pub(crate) read_at: Instant,
+    pub(crate) written_at: Instant,
     /// The socket's current timeout, so that it is set only when it changes.
-    read_timeout: Option<Duration>,
-    reply_timeout: Duration,
-    blocked: Option<String>,
-    server_properties: TableBuf,
+    pub(crate) read_timeout: Option<Duration>,
+    pub(crate) reply_timeout: Duration,
+    pub(crate) blocked: Option<String>,
+    pub(crate) server_properties: TableBuf,
 }
 
 impl Default for ConnectionOptions {
@@ -241,7 +228,7 @@ impl Connection {
     }
 
     /// Waits for a method, and keeps other events.
-    fn await_method(
+    pub(crate) fn await_method(
         &mut self,
         channel: u16,
         awaited: (u16, u16),

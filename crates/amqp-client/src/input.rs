@@ -5,7 +5,7 @@ const READ_BYTES: usize = 64 << 10;
 
 /// A buffer that is filled at its end and consumed at its front.
 #[derive(Default)]
-pub(super) struct Input {
+pub(crate) struct Input {
     bytes: Vec<u8>,
     start: usize,
     end: usize,
@@ -13,7 +13,7 @@ pub(super) struct Input {
 
 impl Input {
     /// Space for a read; at least enough to complete the `wanted` bytes.
-    pub(super) fn room(&mut self, wanted: usize) -> &mut [u8] {
+    pub(crate) fn room(&mut self, wanted: usize) -> &mut [u8] {
         if self.start == self.end {
             (self.start, self.end) = (0, 0);
             // Returns the memory of a single large message.
@@ -34,17 +34,17 @@ impl Input {
     }
 
     /// Records that a read has put `bytes` there.
-    pub(super) fn has_come(&mut self, bytes: usize) {
+    pub(crate) fn has_come(&mut self, bytes: usize) {
         self.end += bytes;
     }
 
-    pub(super) fn take(&mut self, bytes: usize) -> &[u8] {
+    pub(crate) fn take(&mut self, bytes: usize) -> &[u8] {
         let start = self.start;
         self.start += bytes;
         &self.bytes[start..self.start]
     }
 
-    pub(super) fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes[self.start..self.end]
     }
 }
