@@ -13,9 +13,9 @@ use crate::management::Place;
 use crate::queues::lists::{Column, Show, column};
 use crate::queues::realm::{ManagementRealm, Refused};
 use crate::queues::table;
-use crate::{release, wait_for};
+use crate::{pull, release, wait_for};
 
-/// List, move, recover and release replicated vhosts.
+/// Move messages of another broker here; list, move, recover and release replicated vhosts.
 #[derive(Args)]
 pub(crate) struct AmqpArguments {
     #[command(subcommand)]
@@ -35,6 +35,7 @@ enum Action {
     /// List the replicated vhosts, with this node's role and the owner of each.
     List,
     Move(MoveArguments),
+    Pull(pull::PullArguments),
     Recover(RecoverArguments),
     Release(release::ReleaseArguments),
 }
@@ -106,6 +107,10 @@ pub(crate) fn run(arguments: AmqpArguments) -> anyhow::Result<ExitCode> {
     if let Action::Release(asked) = &arguments.action {
         return release::run(asked, arguments.json);
     }
+    if let Action::Pull(asked) = &arguments.action {
+        let worker = arguments.worker.as_deref();
+        return pull::run(asked, &arguments.place, worker, arguments.json);
+    }
     let url = arguments.place.management_url()?;
     let is_json = arguments.json;
     wait_for(async {
@@ -114,8 +119,8 @@ pub(crate) fn run(arguments: AmqpArguments) -> anyhow::Result<ExitCode> {
             Action::List => list(&realm, is_json).await,
             Action::Move(asked) => move_vhost(&realm, asked, is_json).await,
             Action::Recover(asked) => recover(&realm, asked, is_json).await,
-            // That was done above, without a node.
-            Action::Release(_) => Ok(Ok((String::new(), ExitCode::SUCCESS))),
+            // These were done above.
+            Action::Pull(_) | Action::Release(_) => Ok(Ok((String::new(), ExitCode::SUCCESS))),
         };
         realm.leave().await;
         match told? {

@@ -30,6 +30,7 @@ mod management;
 mod nats;
 mod passwd;
 mod publish;
+mod pull;
 mod queues;
 mod register;
 mod release;

@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 use super::realm::{ManagementRealm, Refused};
 
 /// One kind of object.
-pub(super) struct List {
+pub(crate) struct List {
     /// `crossbar.worker.<id>.<procedure>`.
     pub(super) procedure: &'static str,
     /// The procedure lists one vhost at a time.
@@ -35,7 +35,7 @@ pub(crate) const fn column(title: &'static str, value: Show) -> Column {
     Column { title, value }
 }
 
-pub(super) static QUEUES: List = List {
+pub(crate) static QUEUES: List = List {
     procedure: "get_amqp_queues",
     is_by_vhost: true,
     columns: &[
@@ -117,7 +117,7 @@ pub(super) static SESSIONS: List = List {
 };
 
 /// All objects, worker by worker, vhost by vhost; each with its `worker`.
-pub(super) async fn read(
+pub(crate) async fn read(
     realm: &ManagementRealm,
     list: &List,
     vhost: Option<&str>,
