@@ -36,12 +36,13 @@ refuses. These pages show the commands in use: [management](management.md),
 # The pages of each group of commands, by the commands that each has.
 PAGES = {
     "A node": {"node": None},
-    "A running node": {"running": None},
+    "A running node": {"amqp": {"amqp"}, "running": None},
     "Clients": {"clients": None},
     "The laboratory": {"bench": {"bench"}, "laboratory": None},
 }
 TITLES = {
     "node": "Commands: a node",
+    "amqp": "Commands: amqp",
     "running": "Commands: a running node",
     "clients": "Commands: clients",
     "bench": "Commands: bench",

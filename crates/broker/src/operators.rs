@@ -127,6 +127,20 @@ impl Operators {
         &self.broker
     }
 
+    /// The same without waiting: a thread of its own calls `on_done`.
+    pub fn change_later(
+        &self,
+        change: Change,
+        on_done: impl FnOnce(Result<Outcome, Refusal>) + Send + 'static,
+    ) {
+        let broker = Arc::clone(&self.broker);
+        let context = self.context.clone();
+        self.context.spawn_blocking(move || {
+            let operators = Self::new(broker, context);
+            on_done(operators.change(change));
+        });
+    }
+
     /// Removes the ready messages of a queue. Returns their number.
     pub fn purge_queue(&self, vhost: &str, queue: &str) -> Result<u64, OperatorError> {
         let shared = self.vhost(vhost)?;

@@ -1,5 +1,13 @@
-//! `crosstie amqp`: the replicated vhosts of a running node: their owners, the handover to another node, the recovery
-//! of a log.
+//! `crosstie amqp`: users, permissions and policies of a running node; its replicated vhosts: their owners, the handover
+//! to another node, the recovery of a log.
+
+mod entries;
+mod limit;
+mod parameter;
+mod permission;
+mod policy;
+mod user;
+mod vhost;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -15,7 +23,8 @@ use crate::queues::realm::{ManagementRealm, Refused};
 use crate::queues::table;
 use crate::{pull, release, wait_for};
 
-/// Move messages of another broker here; list, move, recover and release replicated vhosts.
+/// Change users, vhosts, permissions, policies and limits; move messages of another broker here; list, move, recover
+/// and release replicated vhosts.
 #[derive(Args)]
 pub(crate) struct AmqpArguments {
     #[command(subcommand)]
@@ -38,6 +47,22 @@ enum Action {
     Pull(pull::PullArguments),
     Recover(RecoverArguments),
     Release(release::ReleaseArguments),
+    #[command(subcommand)]
+    User(user::Action),
+    #[command(subcommand)]
+    Vhost(vhost::Action),
+    #[command(subcommand)]
+    Permission(permission::Action),
+    #[command(subcommand)]
+    TopicPermission(permission::TopicAction),
+    #[command(subcommand)]
+    Policy(policy::Action),
+    #[command(subcommand)]
+    Limit(limit::Action),
+    #[command(subcommand)]
+    Parameter(parameter::Action),
+    #[command(subcommand)]
+    GlobalParameter(parameter::GlobalAction),
 }
 
 /// Move a vhost to another node. Run this on the owner.
@@ -111,16 +136,22 @@ pub(crate) fn run(arguments: AmqpArguments) -> anyhow::Result<ExitCode> {
         let worker = arguments.worker.as_deref();
         return pull::run(asked, &arguments.place, worker, arguments.json);
     }
+    // A password is prompted for before the node is asked.
+    let task = Task::of(arguments.action)?;
     let url = arguments.place.management_url()?;
     let is_json = arguments.json;
     wait_for(async {
         let realm = ManagementRealm::join(&url, arguments.worker).await?;
-        let told = match arguments.action {
-            Action::List => list(&realm, is_json).await,
-            Action::Move(asked) => move_vhost(&realm, asked, is_json).await,
-            Action::Recover(asked) => recover(&realm, asked, is_json).await,
+        let told = match task {
+            Task::List => list(&realm, is_json).await,
+            Task::Move(asked) => move_vhost(&realm, asked, is_json).await,
+            Task::Recover(asked) => recover(&realm, asked, is_json).await,
+            Task::Entries(asked) => {
+                let done = entries::run(&realm, asked, is_json).await;
+                Ok(done.map(|text| (text, ExitCode::SUCCESS)))
+            }
             // These were done above.
-            Action::Pull(_) | Action::Release(_) => Ok(Ok((String::new(), ExitCode::SUCCESS))),
+            Task::Other => Ok(Ok((String::new(), ExitCode::SUCCESS))),
         };
         realm.leave().await;
         match told? {
@@ -131,6 +162,35 @@ pub(crate) fn run(arguments: AmqpArguments) -> anyhow::Result<ExitCode> {
             Err(refused) => refused.told(),
         }
     })
+}
+
+/// The request of a command.
+enum Task {
+    List,
+    Move(MoveArguments),
+    Recover(RecoverArguments),
+    Entries(entries::Asked),
+    /// One that does not use the management realm.
+    Other,
+}
+
+impl Task {
+    fn of(action: Action) -> anyhow::Result<Self> {
+        Ok(match action {
+            Action::List => Self::List,
+            Action::Move(asked) => Self::Move(asked),
+            Action::Recover(asked) => Self::Recover(asked),
+            Action::Pull(_) | Action::Release(_) => Self::Other,
+            Action::User(action) => Self::Entries(action.asked()?),
+            Action::Vhost(action) => Self::Entries(action.asked()),
+            Action::Permission(action) => Self::Entries(action.asked()),
+            Action::TopicPermission(action) => Self::Entries(action.asked()),
+            Action::Policy(action) => Self::Entries(action.asked()?),
+            Action::Limit(action) => Self::Entries(action.asked()),
+            Action::Parameter(action) => Self::Entries(action.asked()),
+            Action::GlobalParameter(action) => Self::Entries(action.asked()),
+        })
+    }
 }
 
 /// The output and the exit code; or the refusal.

@@ -51,7 +51,10 @@ const GROUPS: [Group; 4] = [
                 "cluster",
                 "Set up and watch several nodes of the same realms",
             ),
-            ("amqp", "List, move and recover replicated vhosts"),
+            (
+                "amqp",
+                "Change users, permissions and policies; move replicated vhosts",
+            ),
             ("backup", "Copy durable queues and messages to a file"),
         ],
     ),

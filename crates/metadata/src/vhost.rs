@@ -14,8 +14,8 @@ pub struct VhostAbout {
     pub default_queue_type: Option<String>,
 }
 
-/// Types of queues that a vhost may have as its default.
-const QUEUE_TYPES: [&str; 3] = ["classic", "quorum", "stream"];
+/// The type of queues that are declared without one.
+const CLASSIC: &str = "classic";
 
 impl VhostAbout {
     pub(crate) fn parse(json: &Json) -> Result<Self, Refusal> {
@@ -26,12 +26,12 @@ impl VhostAbout {
         }
         let default_queue_type = match body.text("default_queue_type")? {
             None | Some("undefined" | "") => None,
-            Some(kind) if QUEUE_TYPES.contains(&kind) => Some(kind.to_owned()),
+            Some(CLASSIC) => Some(CLASSIC.to_owned()),
             Some(other) => {
-                return Err(Refusal::invalid(format!(
-                    "default_queue_type: expected {}, got {other:?}",
-                    QUEUE_TYPES.join(", ")
-                )));
+                let reason = format!(
+                    "default_queue_type: expected {CLASSIC:?}, got {other:?}: clients name other types by x-queue-type"
+                );
+                return Err(Refusal::new(crate::RefusalKind::Unsupported, reason));
             }
         };
         Ok(Self {

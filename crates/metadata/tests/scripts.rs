@@ -266,9 +266,9 @@ fn what_belongs_to_a_user_or_a_vhost_goes_with_it() {
         put user al {"tags": ""} => 201
         put vhost v {"description": "d", "tags": "a,b"} => 201
         put vhost v {} => 204
-        put vhost v {"default_queue_type": "nope"} => 400 default_queue_type: expected classic, quorum, stream, got "nope"
+        put vhost v {"default_queue_type": "nope"} => 400 default_queue_type: expected "classic", got "nope": clients name other types by x-queue-type
         put vhost v {"tracing": true} => 400 tracing: expected false, got true: messages are not traced
-        put vhost v {"description": "e", "default_queue_type": "quorum"} => 204
+        put vhost v {"description": "e", "default_queue_type": "classic"} => 204
         put permission v al {"configure": "^a", "write": "", "read": ".*"} => 201
         put permission v al {"configure": "^b", "write": "", "read": "^.*$"} => 204
         put topic-permission v al {"exchange": "amq.topic", "write": "^{username}", "read": "(?"} => 400 invalid_regexp: "(?": Parsing error at position 2: Opening parenthesis without closing parenthesis
@@ -279,7 +279,7 @@ fn what_belongs_to_a_user_or_a_vhost_goes_with_it() {
         put operator-policy v p {"pattern": "x", "definition": {"max-length": 5}} => 201
         put user-limits al max-channels {"value": 5} => 204
         restart
-        list vhosts => /  [] undefined; far  [] undefined; home  [] undefined; v e [] quorum
+        list vhosts => /  [] undefined; far  [] undefined; home  [] undefined; v e [] classic
         list permissions => guest / .* .* .*; config home .* .* .*; al v ^b  ^.*$; guest v .* .* .*
         list topic-permissions => al v   ; al v amq.topic ^{username} .*
         delete topic-permission v al amq.topic => 204

@@ -2,8 +2,8 @@
 
 mod amqp;
 mod check;
-mod password;
-mod salt;
+pub(crate) mod password;
+pub(crate) mod salt;
 
 use std::process::ExitCode;
 

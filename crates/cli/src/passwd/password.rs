@@ -5,7 +5,7 @@ use std::io::{self, BufRead as _, IsTerminal as _};
 use anyhow::{Context as _, bail};
 
 /// A new one, which is prompted for twice.
-pub(super) fn twice(variable: Option<&str>) -> anyhow::Result<String> {
+pub(crate) fn twice(variable: Option<&str>) -> anyhow::Result<String> {
     read(variable, true)
 }
 

@@ -3,7 +3,7 @@
 use anyhow::Context as _;
 
 /// A salt of so many bytes.
-pub(super) fn salt<const BYTES: usize>() -> anyhow::Result<[u8; BYTES]> {
+pub(crate) fn salt<const BYTES: usize>() -> anyhow::Result<[u8; BYTES]> {
     let mut salt = [0; BYTES];
     getrandom::fill(&mut salt).context("the system gives no random bytes")?;
     Ok(salt)

@@ -29,6 +29,10 @@ pub(crate) enum Show {
     Flags(&'static [&'static str]),
     /// An object, in the shortest form.
     Arguments(&'static str),
+    /// Any value but null, in the shortest form.
+    Json(&'static str),
+    /// A list of texts.
+    Words(&'static str),
 }
 
 pub(crate) const fn column(title: &'static str, value: Show) -> Column {

@@ -48,8 +48,8 @@ pub(crate) struct ManagementRealm {
 }
 
 /// A worker and its vhosts, by name.
-pub(super) struct Broker {
-    pub(super) worker: String,
+pub(crate) struct Broker {
+    pub(crate) worker: String,
     pub(super) vhosts: Vec<String>,
 }
 
@@ -70,7 +70,7 @@ impl ManagementRealm {
         Ok(Self { client, worker })
     }
 
-    pub(super) async fn call(
+    pub(crate) async fn call(
         &self,
         procedure: &str,
         arguments: Arguments,
@@ -104,7 +104,7 @@ impl ManagementRealm {
     }
 
     /// The workers that speak AMQP.
-    pub(super) async fn brokers(&self) -> Result<Vec<Broker>, Refused> {
+    pub(crate) async fn brokers(&self) -> Result<Vec<Broker>, Refused> {
         let mut brokers = Vec::new();
         for worker in self.routers().await? {
             let procedure = format!("crossbar.worker.{worker}.get_amqp_vhosts");
@@ -125,7 +125,7 @@ impl ManagementRealm {
     }
 
     /// The one worker that has that vhost.
-    pub(super) async fn worker_with(&self, vhost: &str) -> Result<String, Refused> {
+    pub(crate) async fn worker_with(&self, vhost: &str) -> Result<String, Refused> {
         let mut brokers = self.brokers().await?;
         brokers.retain(|broker| broker.vhosts.iter().any(|name| name == vhost));
         one(brokers, &format!("has a vhost '{vhost}'"))

@@ -38,6 +38,15 @@ fn cell(column: &Column, row: &Json) -> Cell {
             let words: Vec<String> = set.map(|key| key.replace('_', "-")).collect();
             Cell::new(words.join(" "))
         }
+        Show::Json(key) => match &row[key] {
+            Json::Null => Cell::new(""),
+            value => Cell::new(printable(&value.to_string())),
+        },
+        Show::Words(key) => {
+            let words = row[key].as_array().into_iter().flatten();
+            let words: Vec<_> = words.filter_map(Json::as_str).collect();
+            Cell::new(printable(&words.join(" ")))
+        }
         Show::Arguments(key) => match row[key].as_object() {
             Some(arguments) if !arguments.is_empty() => Cell::new(printable(&row[key].to_string())),
             _ => Cell::new(""),

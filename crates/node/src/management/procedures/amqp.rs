@@ -259,7 +259,7 @@ fn vhost(call: &Call, index: usize) -> Result<String, Refusal> {
     Ok(vhost.unwrap_or_else(|| DEFAULT_VHOST.to_owned()))
 }
 
-fn amqp(node: &Node, call: &Call) -> Result<Operators, Refusal> {
+pub(super) fn amqp(node: &Node, call: &Call) -> Result<Operators, Refusal> {
     let operators = router(node, call)?.router.amqp();
     operators
         .ok_or_else(|| errors::no_such_object(&format!("router '{}' has no AMQP", call.worker)))

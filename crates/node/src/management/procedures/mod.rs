@@ -1,6 +1,7 @@
 //! The management procedures: one table per subject, one row per procedure.
 
 mod amqp;
+mod amqp_entries;
 mod components;
 mod host_monitor;
 mod node;
@@ -23,12 +24,13 @@ use crate::event::{Event, Events};
 use crate::node::Node;
 
 /// All procedures.
-pub(super) static PROCEDURES: [&[Procedure]; 7] = [
+pub(super) static PROCEDURES: [&[Procedure]; 8] = [
     &node::PROCEDURES,
     &workers::PROCEDURES,
     &router::PROCEDURES,
     &sessions::PROCEDURES,
     &amqp::PROCEDURES,
+    &amqp_entries::PROCEDURES,
     &components::PROCEDURES,
     &host_monitor::PROCEDURES,
 ];

@@ -1,0 +1,182 @@
+//! Lists and changes of users, vhosts, permissions, policies, limits and parameters, through the management realm.
+
+use crosstie_client::args;
+use serde_json::{Value as Json, json};
+
+use crate::queues::lists::Column;
+use crate::queues::realm::{Broker, ManagementRealm, Refused};
+use crate::queues::table;
+
+/// A request of a command.
+pub(super) enum Asked {
+    List(Listing),
+    Put {
+        entry: Json,
+        body: Json,
+        existence: Existence,
+    },
+    /// Replaces some keys of a user.
+    SetUser {
+        name: String,
+        keys: Json,
+    },
+    Delete {
+        entry: Json,
+    },
+}
+
+/// A kind of entries, of one vhost or name if these are given.
+pub(super) struct Listing {
+    pub(super) kind: &'static str,
+    pub(super) vhost: Option<String>,
+    pub(super) name: Option<String>,
+    pub(super) columns: &'static [Column],
+}
+
+/// Whether an entry may exist before it is put.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Existence {
+    Any,
+    New,
+    Present,
+}
+
+/// Lists or changes. Returns the output.
+pub(super) async fn run(
+    realm: &ManagementRealm,
+    asked: Asked,
+    is_json: bool,
+) -> Result<String, Refused> {
+    match asked {
+        Asked::List(listing) => list(realm, listing, is_json).await,
+        Asked::Put {
+            entry,
+            body,
+            existence,
+        } => put(realm, entry, body, existence, is_json).await,
+        Asked::SetUser { name, keys } => set_user(realm, &name, &keys, is_json).await,
+        Asked::Delete { entry } => change(realm, "delete_amqp_entry", entry, None, is_json).await,
+    }
+}
+
+async fn list(realm: &ManagementRealm, listing: Listing, is_json: bool) -> Result<String, Refused> {
+    let mut rows = Vec::new();
+    for Broker { worker, .. } in realm.brokers().await? {
+        let arguments = args![
+            listing.kind,
+            listing.vhost.as_deref(),
+            listing.name.as_deref()
+        ];
+        let procedure = format!("crossbar.worker.{worker}.get_amqp_entries");
+        let Json::Array(of_worker) = realm.call(&procedure, arguments).await? else {
+            continue;
+        };
+        rows.extend(of_worker.into_iter().map(|mut row| {
+            row["worker"] = worker.as_str().into();
+            // A hash is as good as a password to whoever tries many.
+            if let Json::Object(keys) = &mut row {
+                keys.shift_remove("password_hash");
+                keys.shift_remove("hashing_algorithm");
+            }
+            row
+        }));
+    }
+    Ok(match is_json {
+        true => Json::Array(rows).to_string(),
+        false => table::of(listing.columns, &rows),
+    })
+}
+
+async fn put(
+    realm: &ManagementRealm,
+    entry: Json,
+    body: Json,
+    existence: Existence,
+    is_json: bool,
+) -> Result<String, Refused> {
+    if existence != Existence::Any {
+        let (kind, name) = (text(&entry, "kind"), text(&entry, "name"));
+        let found = find(realm, kind, name).await?;
+        match (existence, found.is_some()) {
+            (Existence::New, true) => {
+                return Err(Refused::Here(format!("{kind} '{name}' exists already")));
+            }
+            (Existence::Present, false) => {
+                return Err(Refused::Here(format!("there is no {kind} '{name}'")));
+            }
+            _ => {}
+        }
+    }
+    change(realm, "put_amqp_entry", entry, Some(body), is_json).await
+}
+
+async fn set_user(
+    realm: &ManagementRealm,
+    name: &str,
+    keys: &Json,
+    is_json: bool,
+) -> Result<String, Refused> {
+    let found = find(realm, "user", name).await?;
+    let Some(mut body) = found else {
+        return Err(Refused::Here(format!("there is no user '{name}'")));
+    };
+    for (key, value) in keys.as_object().into_iter().flatten() {
+        body[key] = value.clone();
+    }
+    let entry = json!({"kind": "user", "name": name});
+    change(realm, "put_amqp_entry", entry, Some(body), is_json).await
+}
+
+/// The user or vhost of that name.
+async fn find(realm: &ManagementRealm, kind: &str, name: &str) -> Result<Option<Json>, Refused> {
+    let worker = realm.only_worker().await?;
+    let procedure = format!("crossbar.worker.{worker}.get_amqp_entries");
+    let arguments = args![kind, Option::<String>::None, name];
+    let found = realm.call(&procedure, arguments).await?;
+    Ok(found.get(0).cloned())
+}
+
+async fn change(
+    realm: &ManagementRealm,
+    procedure: &str,
+    entry: Json,
+    body: Option<Json>,
+    is_json: bool,
+) -> Result<String, Refused> {
+    let worker = match entry["vhost"].as_str() {
+        Some(vhost) => realm.worker_with(vhost).await?,
+        None => realm.only_worker().await?,
+    };
+    let procedure = format!("crossbar.worker.{worker}.{procedure}");
+    let what = describe(&entry);
+    let arguments = match body {
+        Some(body) => args![entry, body],
+        None => args![entry],
+    };
+    let answer = realm.call_for_long(&procedure, arguments).await?;
+    Ok(match is_json {
+        true => answer.to_string(),
+        false => format!("{what}: {}", text(&answer, "outcome")),
+    })
+}
+
+/// `permission of user 'x' in vhost '/'`
+fn describe(entry: &Json) -> String {
+    let mut words = text(entry, "kind").replace('-', " ");
+    let parts = [
+        ("name", " '{}'"),
+        ("user", " of user '{}'"),
+        ("exchange", " for exchange '{}'"),
+        ("vhost", " in vhost '{}'"),
+    ];
+    for (key, form) in parts {
+        if let Some(name) = entry[key].as_str() {
+            words.push_str(&form.replace("{}", name));
+        }
+    }
+    words
+}
+
+fn text<'j>(json: &'j Json, key: &str) -> &'j str {
+    json[key].as_str().unwrap_or_default()
+}
