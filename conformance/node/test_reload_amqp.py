@@ -1,4 +1,4 @@
-"""AMQP users and permissions that change while the node runs."""
+"""AMQP users, permissions, vhosts and limits that change while the node runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rig.amqp_peer import Peer
 from rig.router import Router, binary
 from rig.waiting import DEADLINE_S
 
-CONNECTION_FORCED, ACCESS_REFUSED = 320, 403
+CONNECTION_FORCED, ACCESS_REFUSED, PRECONDITION_FAILED = 320, 403, 406
 
 
 def permission(user: str, write: str = ".*") -> dict:
@@ -21,13 +21,12 @@ def permission(user: str, write: str = ".*") -> dict:
     return {"user": user, "configure": ".*", "write": write, "read": ".*"}
 
 
-def node(users: dict[str, str], *permissions: dict, vhosts: tuple[str, ...] = ()) -> dict:
+def node(users: dict[str, str], *permissions: dict) -> dict:
     """Return a node whose users have these passwords."""
     made = config.plain({"type": "amqp", "id": "amqp", "endpoint": config.tcp()})
     made["workers"][0]["amqp"] = {
         "users": [{"name": name, "password": password} for name, password in users.items()],
-        "vhosts": [{"name": "/", "permissions": list(permissions)}]
-        + [{"name": name} for name in vhosts],
+        "vhosts": [{"name": "/", "permissions": list(permissions)}],
     }
     return made
 
@@ -114,10 +113,123 @@ def test_a_changed_password_applies_to_later_logins(start_router, reload):
         peer.close()
 
 
-def test_another_vhost_needs_a_restart(start_router, reload):
-    router = start_router(node({"joe": "a"}, permission("joe")))
-    joe = connect(router, "joe", "a")
-    said = reload(router, node({"ann": "a"}, permission("ann"), vhosts=("second",)), code=1)
-    assert "workers[worker1].amqp.vhosts[second]" in said
-    assert may_publish(joe)
-    joe.close()
+def with_vhosts(*names: str) -> dict:
+    """Return a node whose user may do everything in these vhosts."""
+    made = node({"joe": "a"}, permission("joe"))
+    made["workers"][0]["amqp"]["vhosts"] = [
+        {"name": name, "permissions": [permission("joe")]} for name in names
+    ]
+    return made
+
+
+def with_limits(**limits: int) -> dict:
+    """Return a node with these limits of AMQP."""
+    made = node({"joe": "a"}, permission("joe"))
+    made["workers"][0]["amqp"]["limits"] = limits
+    return made
+
+
+def enter(router: Router, vhost: str) -> Peer:
+    """Open a vhost, and channel 1 with confirms."""
+    peer = Peer(socket.create_connection(router.address("amqp"))).open("joe", "a", vhost)
+    peer.channel()
+    peer.call("confirm.select")
+    peer.expect("confirm.select-ok")
+    return peer
+
+
+def ready(peer: Peer, queue: str = "q") -> int:
+    """Return the number of ready messages of a durable queue, which is declared."""
+    peer.call("queue.declare", queue=queue, durable=True)
+    return peer.expect("queue.declare-ok")["messages"]
+
+
+def test_vhosts_come_and_go(start_router, reload):
+    router = start_router(with_vhosts("/"))
+    first = enter(router, "/")
+    said = reload(router, with_vhosts("/", "second"))
+    assert "added workers[worker1].amqp.vhosts[second]: at once" in said
+    second = enter(router, "second")
+    assert ready(second) == 0
+    second.publish("", "q", b"kept", {"delivery_mode": 2})
+    second.expect("basic.ack")
+
+    # A vhost that is gone ends its connections alone, and its messages stay.
+    said = reload(router, with_vhosts("/"))
+    assert "removed workers[worker1].amqp.vhosts[second]: at once" in said
+    code, text, _, _ = second.expect_connection_close()
+    assert (code, text) == (
+        CONNECTION_FORCED,
+        "CONNECTION_FORCED - vhost 'second' is down",
+    )
+    first.round_trip()
+    with pytest.raises(AssertionError, match="vhost second not found"):
+        enter(router, "second")
+    reload(router, with_vhosts("/", "second"))
+    second = enter(router, "second")
+    assert ready(second) == 1
+    for peer in (first, second):
+        peer.leave()
+
+
+
+def test_contents_from_before_the_start_need_another_start(start_router, reload):
+    router = start_router(with_vhosts("/", "second"))
+    second = enter(router, "second")
+    assert ready(second) == 0
+    second.leave()
+    router.stop()
+    again = Router(router.directory, config=with_vhosts("/"))
+    try:
+        said = reload(again, with_vhosts("/", "second"), code=1)
+        assert "vhost 'second' needs a restart" in said
+        enter(again, "/").leave()
+    finally:
+        again.stop()
+
+
+def test_a_replicated_vhost_needs_a_restart(start_router, reload):
+    router = start_router(with_vhosts("/"))
+    changed = with_vhosts("/", "second")
+    changed["workers"][0]["amqp"]["vhosts"][1]["replicated"] = {
+        "nats": {"urls": ["nats://127.0.0.1:1"]}
+    }
+    said = reload(router, changed, code=1)
+    assert "a replicated vhost of worker 'worker1' needs a restart" in said
+    enter(router, "/").leave()
+
+
+def test_limits_apply_at_once(start_router, reload):
+    router = start_router(with_limits(queues_max=1))
+    joe = enter(router, "/")
+    assert ready(joe) == 0
+    joe.call("queue.declare", queue="other", durable=True)
+    assert joe.expect_channel_close()[0] == PRECONDITION_FAILED
+    said = reload(router, with_limits(queues_max=2, message_bytes_max=1024))
+    assert "changed workers[worker1].amqp.limits.queues_max from 1 to 2: at once" in said
+    joe.channel()
+    assert ready(joe, "other") == 0
+    joe.publish("", "q", bytes(1025))
+    assert joe.expect_channel_close()[0] == PRECONDITION_FAILED
+    said = reload(router, with_limits(login_delay_max_ms=1), code=1)
+    assert "restart of the node: workers[worker1].amqp.limits.login_delay_max_ms;" in said
+    joe.leave()
+
+
+def test_a_lower_bound_of_memory_blocks_publishers(start_router, reload):
+    router = start_router(with_limits())
+    joe, ann = enter(router, "/"), enter(router, "/")
+    joe.call("queue.declare", queue="transient")
+    joe.expect("queue.declare-ok")
+    for _ in range(4):
+        joe.publish("", "transient", bytes(500_000))
+        joe.expect("basic.ack")
+    reload(router, with_limits(memory_bytes_max=1 << 20))
+    joe.publish("", "transient", b"one more")
+    assert joe.expect("connection.blocked")["reason"] == "low on memory"
+    ann.round_trip()
+    reload(router, with_limits(memory_bytes_max=1 << 30))
+    joe.expect("connection.unblocked")
+    joe.expect("basic.ack")
+    for peer in (joe, ann):
+        peer.leave()

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -49,7 +49,7 @@ pub struct Broker {
     pub(crate) users: LiveUsers,
     pub(crate) logins: Arc<Logins>,
     pub shared: Arc<Shared>,
-    pub message_bytes_max: usize,
+    pub(super) message_bytes_max: AtomicUsize,
     pub(super) server_properties: RwLock<ServerProperties>,
     /// Vhosts of this worker alone.
     pub(super) vhosts: RwLock<Vec<Arc<SharedVhost>>>,
@@ -93,21 +93,21 @@ impl Broker {
         let (amqp, definitions, mut skipped) = import::with_definitions(own, directory)?;
         replication::check_released(&amqp, directory)?;
         let (mut store, restored) = stored::open(&amqp, home.accepts_loss, directory)?;
-        let layers = layers(own, &amqp, &home.node, created(&restored))?;
+        let created = restored.iter();
+        let created = names(created.filter(|found| found.record == Record::VhostCreated));
+        let layers = layers(own, &amqp, &home.node, created.iter())?;
         let metadata = stored::metadata(&mut store, layers, home.accepts_loss)?;
         let held = replication::held(&restored);
-        let stored = restored.iter().map(|found| Arc::clone(&found.vhost));
-        let stored: BTreeSet<_> = stored.collect();
+        let stored = names(restored.iter());
         // A clock that has gone back must not make messages live longer.
         let clock = Clock::begin_at(store.now_ms());
         let now = clock.time(Instant::now());
-        let mut vhosts =
-            restore_vhosts(&amqp, &metadata, now, restored, store.obstacle().is_none());
+        // The files beside a store that another node has open are that node's.
+        let is_stored = store.obstacle().is_none();
+        let mut vhosts = restore_vhosts(&amqp, &metadata, now, (restored, &created), is_stored);
         skipped.extend(import::define(&definitions, now, &mut vhosts));
         let replicated = replication::take(&amqp, &mut vhosts, &held);
         let store_path = directory.join(&amqp.store);
-        // The files beside a store that another node has open are that node's.
-        let is_stored = store.obstacle().is_none();
         let opened = vhosts.iter_mut().filter(|_| is_stored);
         let (streams, troubles) = stream_files::open(&store_path, opened, &stored)?;
 
@@ -120,12 +120,12 @@ impl Broker {
         );
         let shared = Arc::new(Shared::new(flow, incomplete));
         let making = Making::new(limits, clock, workers, is_stored.then_some(store_path));
-        let (vhosts, vhost_changes) = share(&amqp, vhosts, stored, &shared, &making);
+        let (vhosts, vhost_changes) = share(&amqp, vhosts, (stored, created), &shared, &making);
         let broker = Arc::new(Self {
             users: LiveUsers::new(users(&metadata)),
             metadata: LiveMetadata::new(metadata),
             logins: Arc::new(Logins::new(limits.login_delay_max, workers.keeper_handle())),
-            message_bytes_max: limits.message_bytes_max,
+            message_bytes_max: AtomicUsize::new(limits.message_bytes_max),
             server_properties: RwLock::new(ServerProperties::of(&amqp.identity)),
             vhosts: RwLock::new(vhosts),
             vhost_changes: Mutex::new(vhost_changes),
@@ -422,11 +422,16 @@ impl Broker {
     }
 }
 
+/// The vhosts of records.
+fn names<'r>(restored: impl Iterator<Item = &'r Restored>) -> BTreeSet<Arc<str>> {
+    restored.map(|found| Arc::clone(&found.vhost)).collect()
+}
+
 /// Makes the restored vhosts ready for clients.
 fn share(
     amqp: &model::Amqp,
     vhosts: BTreeMap<Arc<str>, Vhost<Arc<Peer>>>,
-    stored: BTreeSet<Arc<str>>,
+    (stored, created): (BTreeSet<Arc<str>>, BTreeSet<Arc<str>>),
     shared: &Arc<Shared>,
     making: &Making,
 ) -> (Vec<Arc<SharedVhost>>, Changes) {
@@ -434,6 +439,7 @@ fn share(
     let configured = amqp.vhosts.iter().map(|vhost| vhost.name.as_str().into());
     let changes = Changes {
         configured: configured.collect(),
+        created,
         unopened: stored.into_iter().filter(|name| !is_open(name)).collect(),
         ..Changes::default()
     };
@@ -446,24 +452,17 @@ fn share(
     (vhosts.collect(), changes)
 }
 
-/// The vhosts that operators have created.
-fn created(restored: &[Restored]) -> impl Iterator<Item = &Arc<str>> {
-    let created = restored.iter();
-    let created = created.filter(|found| found.record == Record::VhostCreated);
-    created.map(|found| &found.vhost)
-}
-
 /// Creates the configured vhosts, and those that operators have created, with their contents from the store.
 fn restore_vhosts(
     amqp: &model::Amqp,
     metadata: &Metadata,
     now: Time,
-    restored: Vec<Restored>,
+    (restored, created): (Vec<Restored>, &BTreeSet<Arc<str>>),
     is_stored: bool,
 ) -> BTreeMap<Arc<str>, Vhost<Arc<Peer>>> {
     let mut vhosts = BTreeMap::new();
     let mut outbox = VhostOutbox::default();
-    let created = created(&restored).map(|name| (Arc::clone(name), true));
+    let created = created.iter().map(|name| (Arc::clone(name), true));
     let configured = amqp.vhosts.iter();
     let configured =
         configured.map(|vhost| (vhost.name.as_str().into(), vhost.replicated.is_none()));

@@ -20,9 +20,9 @@ impl Broker {
     /// Makes the users of a configuration ready, with those of its definitions. An error names the file and its fault.
     pub fn ready_users(&self, amqp: &model::Amqp, directory: &Path) -> Result<ReadyUsers, String> {
         let (all, ..) = with_definitions(amqp, directory)?;
-        let present = self.local_vhosts();
-        let created = present.iter().map(|vhost| vhost.name());
-        Ok(ReadyUsers(layers(amqp, &all, &self.home.node, created)?))
+        let created = self.vhost_changes.lock().created.clone();
+        let layers = layers(amqp, &all, &self.home.node, created.iter())?;
+        Ok(ReadyUsers(layers))
     }
 
     /// Replaces the users of the configuration. Those of run time stay, but for those that the configuration names now.

@@ -112,7 +112,7 @@ impl Channels {
                     true => Err(share_spent(incomplete)),
                     false => {
                         let timeout_s = incomplete.timeout_s();
-                        assembly.handle(frame, broker.message_bytes_max, now_s(), timeout_s)
+                        assembly.handle(frame, broker.message_bytes_max(), now_s(), timeout_s)
                     }
                 };
                 self.assembling_bytes += assembly.bytes() - before;
@@ -165,7 +165,7 @@ impl Channels {
     ) -> Result<Handled, Fault> {
         self.published.content = true;
         let consumed = bytes(frame);
-        let bytes_max = broker.message_bytes_max;
+        let bytes_max = broker.message_bytes_max();
         match content::look_ahead(behind, frame.channel, peer.frame_bytes_max, bytes_max) {
             Lookahead::Whole(whole) => {
                 let held_bytes = self.incomplete_bytes();

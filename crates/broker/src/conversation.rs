@@ -44,7 +44,7 @@ impl AmqpEndpoint {
     /// dead client. The output queue has room for answers behind the largest message.
     pub fn limits(&self, router: &ConnectionLimits) -> ConnectionLimits {
         ConnectionLimits {
-            queue_bytes_max: router.queue_bytes_max + self.broker.message_bytes_max,
+            queue_bytes_max: router.queue_bytes_max + self.broker.message_bytes_max(),
             stall_max: Duration::MAX,
             message_max: router.message_max,
             bytes_per_second_min: router.bytes_per_second_min,

@@ -17,8 +17,8 @@ use super::peer::Peer;
 /// room.
 pub struct FlowControl {
     memory_bytes: AtomicUsize,
-    memory_bytes_max: usize,
-    commit_bytes_max: usize,
+    memory_bytes_max: AtomicUsize,
+    commit_bytes_max: AtomicUsize,
     memory: Cause,
     store: Cause,
     disk: Cause,
@@ -72,8 +72,8 @@ impl FlowControl {
     pub fn new(memory_bytes_max: usize, commit_bytes_max: usize) -> Self {
         Self {
             memory_bytes: AtomicUsize::new(0),
-            memory_bytes_max,
-            commit_bytes_max,
+            memory_bytes_max: AtomicUsize::new(memory_bytes_max),
+            commit_bytes_max: AtomicUsize::new(commit_bytes_max),
             memory: Cause::default(),
             store: Cause::default(),
             disk: Cause::default(),
@@ -110,17 +110,17 @@ impl FlowControl {
     /// Blocks or unblocks publishers, depending on the memory in use.
     pub(crate) fn judge_memory(&self) {
         let total = self.memory_bytes();
-        if total > self.memory_bytes_max {
+        if total > self.memory_bytes_max() {
             if !self.memory.begin(true) {
                 return;
             }
-            let max = self.memory_bytes_max;
+            let max = self.memory_bytes_max();
             tracing::warn!(
                 "messages use {total} bytes of memory, the maximum is {max}: publishers are blocked"
             );
         }
         // Checked after a block as well: memory may have been freed before the block was visible.
-        let is_low = self.memory_bytes() < ninety_percent(self.memory_bytes_max);
+        let is_low = self.memory_bytes() < ninety_percent(self.memory_bytes_max());
         if is_low && self.memory.end() {
             tracing::info!("memory for messages is available again: publishers are unblocked");
         }
@@ -128,9 +128,9 @@ impl FlowControl {
 
     /// Blocks publishers if too many bytes wait for the store. Called after records are submitted.
     pub(crate) fn store_waits(&self, bytes: usize, waiting: impl Fn() -> usize) {
-        if bytes > self.commit_bytes_max {
+        if bytes > self.commit_bytes_max() {
             self.store.begin(false);
-            if waiting() < ninety_percent(self.commit_bytes_max) && !self.is_store_failing() {
+            if waiting() < ninety_percent(self.commit_bytes_max()) && !self.is_store_failing() {
                 self.store.end();
             }
         }
@@ -138,7 +138,7 @@ impl FlowControl {
 
     /// Unblocks publishers if, after a commit, few enough bytes wait.
     pub(crate) fn store_wrote(&self, waiting: usize) {
-        let is_over = self.is_store_failing() || waiting < ninety_percent(self.commit_bytes_max);
+        let is_over = self.is_store_failing() || waiting < ninety_percent(self.commit_bytes_max());
         if is_over && self.store.end() {
             tracing::debug!("the store keeps up again: publishers are unblocked");
         }
@@ -168,13 +168,35 @@ impl FlowControl {
     }
 
     pub(crate) fn memory_bytes_max(&self) -> usize {
+        self.memory_bytes_max.load(Ordering::Relaxed)
+    }
+
+    fn commit_bytes_max(&self) -> usize {
+        self.commit_bytes_max.load(Ordering::Relaxed)
+    }
+
+    /// Changes the bounds, and blocks or unblocks publishers by them. `waiting` returns the bytes that wait for the store.
+    pub(crate) fn set_bounds(
+        &self,
+        memory_bytes_max: usize,
+        commit_bytes_max: usize,
+        waiting: impl Fn() -> usize,
+    ) {
         self.memory_bytes_max
+            .store(memory_bytes_max, Ordering::Relaxed);
+        self.commit_bytes_max
+            .store(commit_bytes_max, Ordering::Relaxed);
+        self.judge_memory();
+        self.store_waits(waiting(), &waiting);
+        if !self.is_store_failing() {
+            self.store_wrote(waiting());
+        }
     }
 
     /// Bytes of the next page of a deep queue. Many such queues, each with a consumer, together take little more than
     /// half of the maximum memory.
     pub(crate) fn page_bytes(&self) -> usize {
-        let left = (self.memory_bytes_max / 2).saturating_sub(self.memory_bytes());
+        let left = (self.memory_bytes_max() / 2).saturating_sub(self.memory_bytes());
         (left / PAGES_IN_REST).clamp(PAGE_BYTES_MIN, PAGE_BYTES_MAX)
     }
 

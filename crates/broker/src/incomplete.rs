@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicIsize, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicIsize, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crosstie_front::cause::Cause;
@@ -20,8 +20,8 @@ use super::peer::Peer;
 pub struct Incomplete {
     /// Can be negative for a moment, if a release is counted before its allocation.
     bytes: AtomicIsize,
-    bytes_max: usize,
-    connection_bytes_max: usize,
+    bytes_max: AtomicUsize,
+    connection_bytes_max: AtomicUsize,
     timeout_s: u32,
     /// Peers that hold any bytes, by connection number.
     holders: Mutex<BTreeMap<u64, Arc<Peer>>>,
@@ -39,8 +39,8 @@ impl Incomplete {
         let timeout_s = timeout.map_or(u64::MAX, |timeout| timeout.as_secs().max(1));
         Self {
             bytes: AtomicIsize::new(0),
-            bytes_max,
-            connection_bytes_max: (bytes_max / SHARES).max(message_bytes_max.min(bytes_max)),
+            bytes_max: AtomicUsize::new(bytes_max),
+            connection_bytes_max: AtomicUsize::new(share(bytes_max, message_bytes_max)),
             timeout_s: u32::try_from(timeout_s).unwrap_or(u32::MAX),
             holders: Mutex::default(),
             closed: AtomicU64::new(0),
@@ -49,12 +49,19 @@ impl Incomplete {
 
     /// Whether a connection that holds that many bytes has reached its share.
     pub(crate) fn is_share_spent(&self, bytes: usize) -> bool {
-        bytes >= self.connection_bytes_max
+        bytes >= self.connection_bytes_max()
     }
 
     /// Maximum bytes of one connection.
     pub(crate) fn connection_bytes_max(&self) -> usize {
-        self.connection_bytes_max
+        self.connection_bytes_max.load(Ordering::Relaxed)
+    }
+
+    /// Changes the bounds.
+    pub(crate) fn set_bounds(&self, bytes_max: usize, message_bytes_max: usize) {
+        let share = share(bytes_max, message_bytes_max);
+        self.bytes_max.store(bytes_max, Ordering::Relaxed);
+        self.connection_bytes_max.store(share, Ordering::Relaxed);
     }
 
     /// The timeout of a message without sufficient progress, in seconds.
@@ -83,7 +90,7 @@ impl Incomplete {
             (_, 0) => drop(self.holders.lock().remove(&peer.number)),
             _ => {}
         }
-        if bytes > before && self.bytes() > self.bytes_max {
+        if bytes > before && self.bytes() > self.bytes_max.load(Ordering::Relaxed) {
             self.relieve();
         }
     }
@@ -114,7 +121,7 @@ impl Incomplete {
 
     #[cold]
     fn relieve(&self) {
-        while self.bytes() > self.bytes_max {
+        while self.bytes() > self.bytes_max.load(Ordering::Relaxed) {
             let bytes = |peer: &&Arc<Peer>| peer.incomplete_bytes.load(Ordering::Relaxed);
             let largest = self.holders.lock().values().max_by_key(bytes).cloned();
             // The rest of the total belongs to holders that are not registered yet.
@@ -134,4 +141,9 @@ impl Incomplete {
         peer.connection.flush();
         peer.connection.close();
     }
+}
+
+/// One connection's part of the bound.
+fn share(bytes_max: usize, message_bytes_max: usize) -> usize {
+    (bytes_max / SHARES).max(message_bytes_max.min(bytes_max))
 }

@@ -21,6 +21,7 @@ mod backlog;
 mod broker;
 mod certificate;
 mod changed_users;
+mod changed_vhosts;
 mod channels;
 mod client;
 pub mod clock;
@@ -73,6 +74,7 @@ mod vhosts;
 
 pub use broker::{Broker, Home};
 pub use changed_users::ReadyUsers;
+pub use changed_vhosts::ReadyVhosts;
 pub use client::About;
 pub use conversation::AmqpEndpoint;
 pub use crosstie_jetstream::Credentials as NatsCredentials;

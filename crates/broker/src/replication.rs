@@ -60,7 +60,6 @@ pub struct Replicated {
 /// The parts that a term needs to create its vhost, and to end it.
 struct Opening {
     replicated: Arc<Replicated>,
-    limits: model::AmqpLimits,
     definitions: Arc<model::Definitions>,
     clock: Clock,
     /// The runtime of timers.
@@ -99,7 +98,6 @@ impl Replicated {
     ) -> Result<JoinHandle<()>, String> {
         let opening = Opening {
             replicated: Arc::clone(self),
-            limits: amqp.limits.clone(),
             definitions: Arc::clone(definitions),
             clock: Clock::begin(),
             keeper: workers.keeper_handle(),
@@ -269,20 +267,25 @@ impl Building for Built {
                 opening.clock,
                 Arc::clone(&opening.broker.shared),
                 opening.serving.clone(),
-                Keeper::replicated(journal, opening.limits.commit_bytes_max),
+                Keeper::replicated(journal, opening.broker.limits().commit_bytes_max),
             ));
             shared.settle();
             opening.keeper.spawn(Arc::clone(&shared).keep_time());
-            opening.replicated.set_ownership(Ownership::Here(shared));
+            let ownership = Ownership::Here(Arc::clone(&shared));
+            opening.replicated.set_ownership(ownership);
+            // A reload may have changed them meanwhile.
+            let limits = vhost_config(&shared.name, &opening.broker.limits()).limits;
+            shared.lock().set_limits(limits);
         });
     }
 }
 
 impl Holder for Opening {
     fn build(self: Arc<Self>) -> Box<dyn Building> {
+        let limits = self.broker.limits();
         let config = VhostConfig {
-            paging: replicated_paging(&self.limits),
-            ..vhost_config(&self.replicated.name, &self.limits)
+            paging: replicated_paging(&limits),
+            ..vhost_config(&self.replicated.name, &limits)
         };
         Box::new(Built {
             opening: self,

@@ -192,7 +192,7 @@ impl Drop for Resident {
 /// The limits of an AMQP listener: deliveries wait in their queues, and answers have room behind the largest message.
 fn limits(router: &ConnectionLimits, broker: &Broker) -> ConnectionLimits {
     ConnectionLimits {
-        queue_bytes_max: router.queue_bytes_max + broker.message_bytes_max,
+        queue_bytes_max: router.queue_bytes_max + broker.message_bytes_max(),
         stall_max: Duration::MAX,
         message_max: Duration::MAX,
         bytes_per_second_min: 0,

@@ -150,6 +150,12 @@ impl Shared {
         }
     }
 
+    pub(crate) fn set_disk_free_bytes_min(&self, bytes: u64) {
+        if let Some(committer) = &*self.committer.read() {
+            committer.set_disk_free_bytes_min(bytes);
+        }
+    }
+
     pub(crate) fn set_streams(&self, keeper: Keeper) {
         *self.streams.write() = Some(keeper);
     }

@@ -21,6 +21,8 @@ pub(crate) struct Changes {
     pub(super) pending: BTreeMap<Arc<str>, Pending>,
     /// Vhosts of the configuration.
     pub(super) configured: BTreeSet<Arc<str>>,
+    /// Vhosts that operators have created.
+    pub(super) created: BTreeSet<Arc<str>>,
     /// Vhosts that the store had at the start, and that nothing opens.
     pub(super) unopened: BTreeSet<Arc<str>>,
 }

@@ -10,6 +10,7 @@ use crosstie_store::NotCommitted;
 use super::broker::Broker;
 use super::limits::{paging, vhost_config};
 use super::operator_error::OperatorError;
+use super::peer::Peer;
 use super::stream_files;
 use super::vhost::{Keeper, SharedVhost};
 use super::vhost_changes::{Change, OnDone, Pending};
@@ -20,7 +21,8 @@ const VHOSTS_MAX: usize = 16_384;
 /// Maximum bytes of a vhost's name: what fits into a method.
 const NAME_BYTES_MAX: usize = 255;
 
-/// The vhosts of the router's own store. Each is open to clients, or closed while it is being deleted.
+/// The vhosts of the router's own store. Each is open to clients, or closed: it is being deleted, or the configuration has
+/// it no more.
 impl Broker {
     /// All that are there, by name.
     pub(super) fn local_vhosts(&self) -> Vec<Arc<SharedVhost>> {
@@ -34,7 +36,7 @@ impl Broker {
         place.ok().map(|place| Arc::clone(&vhosts[place]))
     }
 
-    fn insert_vhost(&self, vhost: &Arc<SharedVhost>) {
+    pub(super) fn insert_vhost(&self, vhost: &Arc<SharedVhost>) {
         let mut vhosts = self.vhosts.write();
         let place = vhosts.partition_point(|other| other.name < vhost.name);
         vhosts.insert(place, Arc::clone(vhost));
@@ -47,12 +49,21 @@ impl Broker {
     }
 
     fn make_vhost(&self, name: &Arc<str>) -> Arc<SharedVhost> {
-        let limits = self.making.limits.lock().clone();
+        self.share_vhost(name, self.empty_vhost(name))
+    }
+
+    /// A new vhost.
+    pub(super) fn empty_vhost(&self, name: &Arc<str>) -> Vhost<Arc<Peer>> {
+        let limits = self.limits();
         let mut config = vhost_config(name, &limits);
         config.paging = paging(&limits);
         config.has_streams = self.making.store.is_some();
         let mut vhost = Vhost::new(config, seed());
         vhost.journal().position = self.making.position_first();
+        vhost
+    }
+
+    pub(super) fn share_vhost(&self, name: &Arc<str>, vhost: Vhost<Arc<Peer>>) -> Arc<SharedVhost> {
         let thread = self.making.next_thread();
         let (name, shared) = (Arc::clone(name), Arc::clone(&self.shared));
         let (clock, keeper) = (self.making.clock, Keeper::Local);
@@ -207,8 +218,14 @@ impl Broker {
         {
             changes.unopened.remove(&name);
             match pending.change {
-                Change::Create => self.open_vhost(&name),
-                Change::Delete | Change::RemoveStreams => self.forget_vhost(&name, position),
+                Change::Create => {
+                    self.open_vhost(&name);
+                    changes.created.insert(name);
+                }
+                Change::Delete | Change::RemoveStreams => {
+                    changes.created.remove(&name);
+                    self.forget_vhost(&name, position);
+                }
             }
         }
         drop(changes);
@@ -268,7 +285,7 @@ impl Broker {
     }
 
     /// Closes a vhost to clients, with RabbitMQ's text.
-    fn shut_vhost(&self, vhost: &Arc<SharedVhost>) {
+    pub(super) fn shut_vhost(&self, vhost: &Arc<SharedVhost>) {
         vhost.shut();
         self.close_clients_of(vhost);
         crosstie_transport::uncork();

@@ -39,6 +39,11 @@ impl Histories {
         }
     }
 
+    /// Changes the bound; the next message applies it.
+    pub(crate) fn set_bytes_max(&mut self, bytes_max: usize) {
+        self.bytes_max = bytes_max;
+    }
+
     /// Adds a message to the history of an exchange, which keeps that many.
     pub(crate) fn keep(
         &mut self,

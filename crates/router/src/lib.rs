@@ -57,7 +57,7 @@ mod splice_tests;
 pub use admin::{Admin, start_admin};
 pub use crosstie_auth::wamp::SigningKey;
 pub use crosstie_broker as amqp;
-pub use crosstie_broker::ReadyUsers;
+pub use crosstie_broker::{ReadyUsers, ReadyVhosts};
 pub use crosstie_front::tls_files::{check_peer, check_tls};
 pub use crosstie_realms::audit::Audit;
 pub use crosstie_realms::certificate::certificates;

@@ -7,7 +7,7 @@
 use std::io;
 use std::sync::Arc;
 
-use crosstie_broker::ReadyUsers;
+use crosstie_broker::{ReadyUsers, ReadyVhosts};
 use crosstie_config::{self as model, TransportKind};
 use crosstie_front::certificate::{Certificate, Read};
 use crosstie_front::sockets;
@@ -86,10 +86,30 @@ impl Router {
             return Ok(None);
         };
         let ready = broker.ready_users(amqp, &self.options.directory);
-        ready.map(Some).map_err(|why| StartError {
+        ready.map(Some).map_err(|why| self.amqp_fault(why))
+    }
+
+    /// Makes changed AMQP vhosts and limits ready. `None` if there is no broker.
+    pub fn ready_vhosts(&self, amqp: &model::Amqp) -> Result<Option<ReadyVhosts>, StartError> {
+        let Some(broker) = self.state.amqp() else {
+            return Ok(None);
+        };
+        let ready = broker.ready_vhosts(amqp, &self.options.directory);
+        ready.map(Some).map_err(|why| self.amqp_fault(why))
+    }
+
+    /// Puts AMQP vhosts and limits in force.
+    pub fn put_vhosts(&self, vhosts: ReadyVhosts) {
+        if let Some(broker) = self.state.amqp() {
+            broker.put_vhosts(vhosts);
+        }
+    }
+
+    fn amqp_fault(&self, why: String) -> StartError {
+        StartError {
             what: format!("AMQP of worker {}", self.id()),
             fault: StartFault::Io(io::Error::other(why)),
-        })
+        }
     }
 
     /// Puts AMQP users and permissions in force, for present connections too.

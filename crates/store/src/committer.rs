@@ -133,6 +133,15 @@ impl Committer {
         }
     }
 
+    /// Changes the minimum of free bytes on the disk; 0: none.
+    pub fn set_disk_free_bytes_min(&self, bytes: u64) {
+        let mut state = self.shared.lock();
+        state.disk_free_bytes_min = Some(bytes);
+        if state.wakes_with.take().is_some() {
+            self.shared.wake.notify_one();
+        }
+    }
+
     /// Bytes that were submitted and are not on the disk.
     pub fn waiting_bytes(&self) -> usize {
         self.shared.lock().bytes()

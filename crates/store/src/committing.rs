@@ -94,6 +94,7 @@ impl Shared {
             look_at: None,
         };
         let mut disk = Disk::default();
+        let mut disk_free_bytes_min = config.disk_free_bytes_min;
         let mut copying = Vec::new();
         loop {
             if let Some(order) = self.next_backup() {
@@ -101,7 +102,12 @@ impl Shared {
             }
             self.write_settings(&mut store);
             self.read_pages(&mut store);
-            let look_at = disk.look(&store, config.disk_free_bytes_min, on_disk_low);
+            let changed = self.lock().disk_free_bytes_min.take();
+            if let Some(changed) = changed {
+                disk_free_bytes_min = changed;
+                disk.look_again();
+            }
+            let look_at = disk.look(&store, disk_free_bytes_min, on_disk_low);
             let tidy_at = match work.failed {
                 None => store.tidy(Instant::now()),
                 Some(_) => None,

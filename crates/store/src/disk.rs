@@ -30,6 +30,11 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 const LOW_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Disk {
+    /// Has the next look be taken at once: the minimum has changed.
+    pub(crate) fn look_again(&mut self) {
+        self.looked_at = None;
+    }
+
     /// Looks how much is free, and says so if it is low, or is low no more. Returns when to look
     /// again at the latest.
     pub(crate) fn look(
@@ -47,9 +52,7 @@ impl Disk {
         }
         self.looked_at = Some(now);
         let is_bare = store.restore_reserve();
-        if free_bytes_min > 0
-            && let Some(room) = store.room()
-        {
+        if let Some(room) = store.room().filter(|_| free_bytes_min > 0 || self.is_low) {
             let free_bytes_min = free_bytes_min.min(room.total_bytes / 8);
             let enough = match self.is_low {
                 true => free_bytes_min + free_bytes_min / 10,

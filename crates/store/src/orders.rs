@@ -24,6 +24,8 @@ pub(crate) struct State {
     pub(crate) taken_bytes: usize,
     /// While the thread waits: the waiting bytes that wake it.
     pub(crate) wakes_with: Option<usize>,
+    /// Another minimum of free bytes on the disk.
+    pub(crate) disk_free_bytes_min: Option<u64>,
     pub(crate) is_failing: bool,
     pub(crate) is_stopping: bool,
     pub(crate) backup: Option<Order>,
@@ -82,7 +84,7 @@ impl State {
 
     /// Whether there is work that does not wait for the next attempt of a commit that failed.
     pub(crate) fn is_awaited(&self) -> bool {
-        !self.pages.is_empty() || !self.settings.is_empty()
+        !self.pages.is_empty() || !self.settings.is_empty() || self.disk_free_bytes_min.is_some()
     }
 
     pub(crate) fn has_news(&self) -> bool {

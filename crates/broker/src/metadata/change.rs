@@ -132,14 +132,14 @@ impl Broker {
         self.put_users_now(Arc::new(users));
     }
 
-    fn put_vhost_limits(&self, name: &str) {
+    pub(crate) fn put_vhost_limits(&self, name: &str) {
         let max = self.metadata.now().vhost_limit(name, VhostLimit::Queues);
         if let Ok(vhost) = self.vhost(name) {
             vhost.limit_queues(max);
         }
     }
 
-    fn put_policies(&self, name: &str) {
+    pub(crate) fn put_policies(&self, name: &str) {
         let policies = Arc::new(self.metadata.now().policies(name));
         if let Ok(vhost) = self.vhost(name) {
             let mut turn = vhost.turn(Instant::now());

@@ -26,7 +26,8 @@ tables! {
             .at_once(),
             "Users that may connect.";
         "vhosts" = list_not_empty(&object(&VHOST))
-            .otherwise("`/` with all permissions for every user; none beside those of `definitions`"),
+            .otherwise("`/` with all permissions for every user; none beside those of `definitions`")
+            .at_once(),
             "Virtual hosts, each with its own exchanges and queues.";
         definitions: Option<String> = text(Rule::Path).optional().environment(),
             "Definitions file written by `rabbitmqctl export_definitions` (JSON). When the worker starts, the \
@@ -36,7 +37,7 @@ tables! {
         store: String = text(Rule::Path).or_text("amqp.store").environment(),
             "Directory of durable exchanges, queues and persistent messages, created at the first write. A \
              relative path starts at the node's directory; no two workers share a file.";
-        limits: AmqpLimits as plain::section = object(&AMQP_LIMITS).otherwise("the defaults"),
+        limits: AmqpLimits as plain::section = object(&AMQP_LIMITS).otherwise("the defaults").at_once(),
             "Limits on the broker's memory, connections and declarations.";
         identity: AmqpIdentity as plain::section = object(&IDENTITY)
             .otherwise("RabbitMQ, whose behaviour the broker follows"),
@@ -89,7 +90,7 @@ tables! {
         name: String = text(Rule::ShortText).required().environment(), "Name of the vhost.";
         "permissions" = list(&object(&PERMISSION)).optional().at_once(),
             "Users that may open the vhost, with their permissions in it.";
-        "replicated" = object(&REPLICATED).otherwise("the vhost exists on this worker only, in its store").own(),
+        "replicated" = object(&REPLICATED).otherwise("the vhost exists on this worker only, in its store").own().restart(),
             "Replication of the vhost: NATS servers keep its journal, and another node takes over if the owner \
              fails.";
         let permissions: Vec<AmqpPermission> = Vec::new();
@@ -183,15 +184,19 @@ tables! {
              quarter of `memory_bytes_max`, or one message of the largest size; more close the channel with 311 \
              CONTENT_TOO_LARGE. All connections together may hold `memory_bytes_max`; beyond it the broker closes \
              the connection that holds most.";
-        consumer_timeout_ms => consumer_timeout: Option<Duration> = integer_or_zero(1_000, 31_536_000_000).or(1_800_000),
+        consumer_timeout_ms => consumer_timeout: Option<Duration> = integer_or_zero(1_000, 31_536_000_000)
+            .or(1_800_000)
+            .restart(),
             "Maximum time for a consumer to acknowledge a delivery, in milliseconds. A slower one has its channel \
              closed with 406 PRECONDITION_FAILED. 0 waits forever. The default is RabbitMQ's.";
-        incomplete_timeout_ms => incomplete_timeout: Option<Duration> = integer_or_zero(1_000, 86_400_000).or(60_000),
+        incomplete_timeout_ms => incomplete_timeout: Option<Duration> = integer_or_zero(1_000, 86_400_000)
+            .or(60_000)
+            .restart(),
             "Maximum time for a partly received message to complete, in milliseconds, extended by the same time for \
              each further 64 KiB received. If the rest arrives too slowly, the channel is closed with 406 \
              PRECONDITION_FAILED. If nothing arrives, the connection is closed with 320 CONNECTION_FORCED after \
              twice that time. 0 waits forever. The time stands still while the connection is blocked.";
-        login_delay_max_ms => login_delay_max: Duration = integer_or_zero(1, 60_000).or(2_000),
+        login_delay_max_ms => login_delay_max: Duration = integer_or_zero(1, 60_000).or(2_000).restart(),
             "Maximum delay of the answer to a wrong password, in milliseconds. From the fourth failure of an \
              address or for a user within one to two minutes, each failure doubles the delay, starting at 100 ms. \
              Clients on this machine wait at most 250 ms. The right password is not delayed. If 8 wrong passwords of \

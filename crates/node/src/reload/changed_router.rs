@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crosstie_config::{RLink, Realm, Role, RouterWorker, Transport};
-use crosstie_router::{ReadyTransport, ReadyUsers, StartError};
+use crosstie_router::{ReadyTransport, ReadyUsers, ReadyVhosts, StartError};
 use tracing::info;
 
 use crate::workers::router::RunningRouter;
@@ -14,6 +14,8 @@ pub(super) struct Ready {
     transports: Vec<ReadyTransport>,
     /// Changed AMQP users and permissions.
     users: Option<ReadyUsers>,
+    /// AMQP vhosts and limits that may have changed.
+    vhosts: Option<ReadyVhosts>,
     /// The ids of transports whose addresses nobody takes over.
     gone: Vec<String>,
     /// The ids and names of realms that were started for it.
@@ -52,6 +54,7 @@ impl RunningRouter {
             && older != newer
         {
             ready.users = self.router.ready_users(newer)?;
+            ready.vhosts = self.router.ready_vhosts(newer)?;
         }
         for realm in &new.realms {
             let older = find(old, &realm.name);
@@ -117,7 +120,11 @@ impl RunningRouter {
         }
         if let Some(users) = ready.users {
             self.router.put_users(users);
-            info!("Router '{worker}': AMQP users and permissions have changed");
+            info!("Router '{worker}': AMQP users, permissions, vhosts or limits have changed");
+        }
+        // After their permissions.
+        if let Some(vhosts) = ready.vhosts {
+            self.router.put_vhosts(vhosts);
         }
         let count = ready.transports.len() - ready.certificates;
         let revoked = self

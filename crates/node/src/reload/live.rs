@@ -1,7 +1,7 @@
 //! Parts of a configuration that a reload changes in a running node. Everything else must be equal: the effects that the
 //! keys state promise that, and this check holds it.
 
-use crosstie_config::{Amqp, Config, Realm, RouterWorker, Worker};
+use crosstie_config::{Amqp, AmqpLimits, Config, Realm, RouterWorker, Worker};
 
 /// Whether the running configuration `old` can become `new` without a restart; an error names the part that cannot. A
 /// broker without transports goes on.
@@ -43,8 +43,14 @@ pub(super) fn check(old: &Config, new: &mut Config) -> Result<(), String> {
 }
 
 fn check_router(old: &RouterWorker, new: &RouterWorker) -> Result<(), String> {
-    if old.amqp.is_some() && old.amqp.as_ref().map(broker) != new.amqp.as_ref().map(broker) {
-        return Err("the AMQP broker".to_owned());
+    if let (Some(older), Some(newer)) = (&old.amqp, &new.amqp) {
+        let (older, newer) = (broker(older), broker(newer));
+        if older.vhosts != newer.vhosts {
+            return Err("a replicated vhost".to_owned());
+        }
+        if older != newer {
+            return Err("the AMQP broker".to_owned());
+        }
     }
     if old.components != new.components || old.bridges != new.bridges {
         return Err("a component, or an authenticator that is a function,".to_owned());
@@ -70,10 +76,17 @@ fn check_router(old: &RouterWorker, new: &RouterWorker) -> Result<(), String> {
     }
 }
 
-/// The broker without its users and permissions.
+/// The broker without its users and permissions, its own vhosts, and limits that apply at once.
 fn broker(amqp: &Amqp) -> Amqp {
     let mut rest = amqp.clone();
     rest.users.clear();
+    rest.limits = AmqpLimits {
+        consumer_timeout: amqp.limits.consumer_timeout,
+        incomplete_timeout: amqp.limits.incomplete_timeout,
+        login_delay_max: amqp.limits.login_delay_max,
+        ..Amqp::default().limits
+    };
+    rest.vhosts.retain(|vhost| vhost.replicated.is_some());
     rest.vhosts
         .iter_mut()
         .for_each(|vhost| vhost.permissions.clear());

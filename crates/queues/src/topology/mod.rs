@@ -176,6 +176,15 @@ impl Topology {
         }
     }
 
+    pub(crate) fn set_limits(&mut self, limits: &VhostLimits) {
+        self.exchanges_max = limits.exchanges_max;
+        self.bindings_max = limits.bindings_max;
+        self.steps_max = limits.exchange_steps_max as u64;
+        self.pattern_nodes_max = limits.pattern_nodes_max;
+        self.bytes.max = limits.definition_bytes_max;
+        self.history_messages_max = limits.history_messages_max;
+    }
+
     /// The exchange with that name, without a check of permissions.
     pub(crate) fn exchange(&self, name: &str) -> Option<ExchangeKey> {
         match name {

@@ -50,6 +50,11 @@ impl Transactions {
         }
     }
 
+    pub(crate) fn set_limits(&mut self, limits: &VhostLimits) {
+        self.messages_max = limits.transaction_messages_max;
+        self.bytes_max = limits.transaction_bytes_max;
+    }
+
     /// Puts a channel in transaction mode: its publications and acknowledgements wait for its commit.
     pub(crate) fn select(&mut self, key: ChannelKey) {
         if self.of_channels.find(key).is_none() {

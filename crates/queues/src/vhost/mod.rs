@@ -65,7 +65,9 @@ use crate::settlements::Settlements;
 use crate::streams::Streams;
 use crate::topology::Topology;
 use crate::transactions::Transactions;
-use crate::{ChannelKey, ConnectionKey, Fault, Journal, Outbox, QueueKey, Time, VhostConfig};
+use crate::{
+    ChannelKey, ConnectionKey, Fault, Journal, Outbox, QueueKey, Time, VhostConfig, VhostLimits,
+};
 
 pub use operators::OperatorError;
 
@@ -172,6 +174,14 @@ impl<H> Vhost<H> {
             return Err(Fault::of::<ChannelOpen<'_>>(ReplyCode::ChannelError, text));
         }
         self.channels.open(connection, number)
+    }
+
+    /// Changes the bounds. What exceeds a lower one stays.
+    pub fn set_limits(&mut self, limits: VhostLimits) {
+        self.topology.set_limits(&limits);
+        self.transactions.set_limits(&limits);
+        self.histories.set_bytes_max(limits.history_bytes_max);
+        self.config.limits = limits;
     }
 
     /// The records for a store. The owner takes `records` after each input (`mem::take`) and hands them on together
