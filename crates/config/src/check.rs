@@ -11,7 +11,7 @@ use crate::catalogue::{Fallback, Key, Kind, Rule, Table, Tagged};
 use crate::expectation::{expectation, expected, one_of};
 use crate::near::{nearest, of_texts, places_below};
 use crate::problem::Problem;
-use crate::secrets::is_secret;
+use crate::secrets::{is_secret, is_secret_key};
 use crate::tree::{Entry, Node, Span, Value, quoted};
 use crate::variables::{expanded, file_of_secret, variable};
 
@@ -77,14 +77,14 @@ impl Checker<'_> {
                 return;
             }
         }
-        self.secret(key.name, |checker| {
+        self.secret(is_secret_key(key.name), |checker| {
             checker.value(&mut entry.node, &key.kind, &subject);
         });
     }
 
-    /// Checks the value of the key, which may be a secret.
-    fn secret(&mut self, key: &str, check: impl FnOnce(&mut Self)) {
-        let outside = std::mem::replace(&mut self.is_secret, is_secret(key));
+    /// Checks the value of a key.
+    fn secret(&mut self, is_secret: bool, check: impl FnOnce(&mut Self)) {
+        let outside = std::mem::replace(&mut self.is_secret, is_secret);
         check(self);
         self.is_secret = outside;
     }
@@ -234,7 +234,7 @@ impl Checker<'_> {
                 self.problems.push(Problem::error(entry.key_span, message));
             }
             if !*environment || self.substitute(&mut entry.node, of, &mut subject) {
-                self.secret(&entry.key, |checker| {
+                self.secret(is_secret(&entry.key), |checker| {
                     checker.value(&mut entry.node, of, &subject);
                 });
             }

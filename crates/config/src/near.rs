@@ -43,9 +43,32 @@ pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> O
         if name.len() > 2 && (begins || last_words) {
             return 0;
         }
-        strsim::osa_distance(&name, &known)
+        match differing(&name, &known) > bound(&known) {
+            true => usize::MAX,
+            false => strsim::osa_distance(&name, &known),
+        }
     };
     let known = known.map(|known| (distance(known), known));
     let (distance, known) = known.min_by_key(|(distance, _)| *distance)?;
-    (distance <= (known.len() / 3).max(1)).then_some(known)
+    (distance <= bound(known)).then_some(known)
+}
+
+/// The distance up to which a name is near.
+fn bound(known: &str) -> usize {
+    (known.len() / 3).max(1)
+}
+
+/// Number of letters that one name has and the other has not, wherever they are: at most the distance, and found faster.
+fn differing(one: &str, other: &str) -> usize {
+    if !one.is_ascii() || !other.is_ascii() {
+        return 0;
+    }
+    let mut counts = [0_i32; 128];
+    one.bytes().for_each(|byte| counts[usize::from(byte)] += 1);
+    other
+        .bytes()
+        .for_each(|byte| counts[usize::from(byte)] -= 1);
+    let more: i32 = counts.iter().filter(|count| **count > 0).sum();
+    let fewer: i32 = counts.iter().filter(|count| **count < 0).sum();
+    usize::try_from(more.max(-fewer)).unwrap_or_default()
 }

@@ -3,6 +3,8 @@
 //! An excerpt may come from a file that no parser accepts. So this code reads the text alone and prefers to blank too
 //! much: after the key of a secret, all that can be its value, over all of its lines.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::near::nearest;
@@ -20,6 +22,14 @@ pub(crate) fn blanked(text: &str) -> String {
         });
     }
     shown
+}
+
+/// The same for a key of a table, which is asked for each of ten thousand objects.
+pub(crate) fn is_secret_key(key: &'static str) -> bool {
+    thread_local! {
+        static KNOWN: RefCell<HashMap<&'static str, bool>> = RefCell::default();
+    }
+    KNOWN.with_borrow_mut(|known| *known.entry(key).or_insert_with(|| is_secret(key)))
 }
 
 /// Whether a key of this name holds a secret.

@@ -6,7 +6,7 @@ use super::change::{Change, ChangeKind, shown};
 use super::identity::{self, Item};
 use crate::catalogue::{Effect, Fallback, Key, Kind, Table};
 use crate::effects::Effects;
-use crate::secrets::is_secret;
+use crate::secrets::{is_secret, is_secret_key};
 use crate::tree::{Entry, Node, Span, Value};
 use crate::view::view_of;
 
@@ -54,7 +54,7 @@ impl Place {
             // A test holds that every key is decided.
             effect: effects.own.unwrap_or(Effect::Restart),
             within: effects.within,
-            is_secret: is_secret(key.name),
+            is_secret: is_secret_key(key.name),
             named_by: None,
         }
     }

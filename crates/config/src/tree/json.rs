@@ -4,7 +4,7 @@ use jsonc_parser::ast;
 use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 
-use super::{DEPTH_MAX, Entry, NODES_MAX, Node, Span, Value, insert, too_deep, too_many};
+use super::{DEPTH_MAX, Entry, NODES_MAX, Node, Span, Value, refuse_repeated, too_deep, too_many};
 use crate::problem::Problem;
 
 /// All leniencies of the library, such as comments, are off.
@@ -82,8 +82,9 @@ impl Reader<'_> {
                         key: property.name.into_string(),
                         node: self.node(property.value, depth + 1)?,
                     };
-                    insert(&mut entries, entry, self.problems);
+                    entries.push(entry);
                 }
+                refuse_repeated(&mut entries, self.problems);
                 Node {
                     span: opening(whole),
                     value: Value::Object(entries),

@@ -5,6 +5,7 @@
 mod json;
 mod yaml;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::model::Json;
@@ -156,17 +157,24 @@ pub(crate) fn quoted(text: &str) -> String {
     format!("{shown:?}")
 }
 
-/// Adds an entry to an object that must not have its key yet.
-fn insert(entries: &mut Vec<Entry>, entry: Entry, problems: &mut Vec<Problem>) {
-    match entries.iter().find(|earlier| earlier.key == entry.key) {
-        None => entries.push(entry),
-        Some(earlier) => problems.push(
-            Problem::error(
-                entry.key_span,
-                format!("the key {} is given twice", quoted(&entry.key)),
-            )
-            .note_at(earlier.key_span, "it is given first here"),
-        ),
+/// Removes entries whose key an earlier one of the object has, which is an error.
+fn refuse_repeated(entries: &mut Vec<Entry>, problems: &mut Vec<Problem>) {
+    // Sorted, since an object may have ten thousand keys.
+    let mut order: Vec<usize> = (0..entries.len()).collect();
+    order.sort_by(|a, b| entries[*a].key.cmp(&entries[*b].key));
+    let same_key = order.chunk_by(|a, b| entries[*a].key == entries[*b].key);
+    // The order of equal keys is that of the file.
+    let repeated = same_key.flat_map(|same| same[1..].iter().map(|again| (*again, same[0])));
+    let repeated: BTreeMap<usize, usize> = repeated.collect();
+    for (again, first) in &repeated {
+        let Entry { key, key_span, .. } = &entries[*again];
+        let message = format!("the key {} is given twice", quoted(key));
+        let first = entries[*first].key_span;
+        problems.push(Problem::error(*key_span, message).note_at(first, "it is given first here"));
+    }
+    if !repeated.is_empty() {
+        let mut at = 0..;
+        entries.retain(|_| at.next().is_none_or(|at| !repeated.contains_key(&at)));
     }
 }
 

@@ -7,7 +7,9 @@ use std::collections::HashMap;
 
 use saphyr_parser::{Event, Parser, ScalarStyle, Tag};
 
-use super::{DEPTH_MAX, Entry, NODES_MAX, Node, Span, Value, insert, quoted, too_deep, too_many};
+use super::{
+    DEPTH_MAX, Entry, NODES_MAX, Node, Span, Value, quoted, refuse_repeated, too_deep, too_many,
+};
 use crate::problem::Problem;
 
 pub(super) fn parse(text: &str, problems: &mut Vec<Problem>) -> Result<Node, Problem> {
@@ -164,6 +166,7 @@ impl Builder<'_> {
                 merges,
                 ..
             } => {
+                refuse_repeated(&mut entries, self.problems);
                 for merge in merges {
                     merge_into(&mut entries, merge)?;
                 }
@@ -197,7 +200,7 @@ impl Builder<'_> {
                         key_span,
                         node,
                     };
-                    insert(entries, entry, self.problems);
+                    entries.push(entry);
                 }
                 // Only an alias gets here: other values in a key's place were rejected.
                 None => {
