@@ -170,7 +170,7 @@ def groups(program: Path) -> dict[str, list[tuple[str, str]]]:
     top = asked(program, ())
     for title, lines in re.findall(r"^(\S.*):\n((?:  .+\n)+)", top, re.MULTILINE):
         if title != "Options":
-            found[title] = re.findall(r"^  (\w+) +(\S.*)$", lines, re.MULTILINE)
+            found[title] = re.findall(r"^  ([\w-]+) +(\S.*)$", lines, re.MULTILINE)
     return found
 
 

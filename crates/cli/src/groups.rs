@@ -41,6 +41,7 @@ const GROUPS: [Group; 4] = [
             ("reload", "Apply a changed configuration"),
             ("drain", "Have the clients leave one after another"),
             ("undrain", "Undo a drain: open the listeners again"),
+            ("log-level", "Change how much a running node logs"),
             ("upgrade", "Let another program take over without a gap"),
             ("queues", "List, purge or delete AMQP queues"),
             ("exchanges", "List or delete AMQP exchanges"),

@@ -26,6 +26,7 @@ mod init;
 mod instruments;
 mod judgement;
 mod keys;
+mod log_level;
 mod management;
 mod nats;
 mod passwd;
@@ -76,6 +77,7 @@ enum Command {
     Drain(drain::DrainArguments),
     Undrain(drain::UndrainArguments),
     Upgrade(upgrade::Arguments),
+    LogLevel(log_level::Arguments),
     /// Show whether the node of a node directory runs.
     Status(status::Arguments),
     Queues(queues::QueuesArguments),
@@ -141,6 +143,7 @@ pub fn main() -> ExitCode {
         Command::Drain(arguments) => drain::drain(arguments),
         Command::Undrain(arguments) => drain::undrain(arguments),
         Command::Upgrade(arguments) => upgrade::run(arguments),
+        Command::LogLevel(arguments) => log_level::run(arguments),
         Command::Status(arguments) => status::run(arguments),
         Command::Queues(arguments) => queues::queues(arguments),
         Command::Exchanges(arguments) => queues::exchanges(arguments),

@@ -247,6 +247,7 @@ fn options(
         version: env!("CARGO_PKG_VERSION"),
         key: home.map(|home| home.key.clone()),
         loglevel: arguments.loglevel.name(),
+        set_loglevel: Some(set_loglevel),
         busy_poll: Duration::from_micros(arguments.busy_poll.unwrap_or(50)),
         accepts_loss: arguments.accept_loss,
         shutdown_after,
@@ -255,6 +256,11 @@ fn options(
         takeover: None,
         reload,
     })
+}
+
+/// Changes the level of the log by its name. Returns whether that is done.
+fn set_loglevel(name: &str) -> bool {
+    <LogLevel as clap::ValueEnum>::from_str(name, true).is_ok_and(logging::set_level)
 }
 
 /// The management realm's socket of the embedded default.

@@ -333,6 +333,7 @@ fn options_in(directory: &Path) -> Options {
         version: env!("CARGO_PKG_VERSION"),
         key: None,
         loglevel: "info",
+        set_loglevel: None,
         busy_poll: Duration::ZERO,
         accepts_loss: false,
         shutdown_after: None,

@@ -20,6 +20,7 @@ pub mod directory;
 mod drain;
 mod embedded;
 mod event;
+mod log_level;
 mod management;
 mod node;
 mod outcome;

@@ -16,6 +16,7 @@ use tracing::{info, warn};
 use crate::directory::Occupied;
 use crate::drain::Drain;
 use crate::event::{Event, Events};
+use crate::log_level::LogControl;
 use crate::management::Management;
 use crate::outcome::{Ending, Outcome};
 use crate::place::Place;
@@ -32,6 +33,7 @@ pub struct Node {
     pub(crate) triggers: Vec<ShutdownTrigger>,
     pub(crate) limits: Limits,
     pub(crate) place: Place,
+    pub(crate) log: LogControl,
     pub(crate) version: &'static str,
     pub(crate) public_key: Option<String>,
     pub(crate) router_options: RouterOptions,

@@ -12,6 +12,7 @@ use tracing::{info, warn};
 
 use crate::directory::{NodeKey, Occupied};
 use crate::event::Event;
+use crate::log_level::LogControl;
 use crate::management;
 use crate::node::Node;
 use crate::place::Place;
@@ -40,8 +41,10 @@ pub struct Options {
     pub version: &'static str,
     /// The node's key, if any.
     pub key: Option<NodeKey>,
-    /// The log level of Python children, as a command line word.
+    /// The level of the log and of Python children, as a command line word.
     pub loglevel: &'static str,
+    /// Changes the level of the process's log; `None` if an operator may not.
+    pub set_loglevel: Option<fn(&str) -> bool>,
     /// Time for which the first thread of a router polls before it sleeps, if configured.
     pub busy_poll: Duration,
     /// A store that lacks confirmed data is opened without them.
@@ -113,6 +116,7 @@ impl Node {
             send: Box::new(move |order| drop(starting.send(Event::StartProgram(order)))),
         };
         let mut node = Self {
+            log: LogControl::new(options.set_loglevel, options.loglevel),
             id: id.clone(),
             title: config.controller.title.clone(),
             triggers: config.controller.shutdown.clone(),

@@ -14,7 +14,10 @@ use tracing::level_filters::LevelFilter;
 use tracing::{Event, Level, Subscriber, warn};
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::reload;
+use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::log_sink::{self, Input, Sink};
 
@@ -57,6 +60,17 @@ impl LogLevel {
             Self::Trace => "trace",
         }
     }
+
+    fn filter(self) -> LevelFilter {
+        match self {
+            Self::None => LevelFilter::OFF,
+            Self::Error => LevelFilter::ERROR,
+            Self::Warn => LevelFilter::WARN,
+            Self::Info => LevelFilter::INFO,
+            Self::Debug => LevelFilter::DEBUG,
+            Self::Trace => LevelFilter::TRACE,
+        }
+    }
 }
 
 /// The file in a log directory.
@@ -67,6 +81,11 @@ const END_WITHIN: Duration = Duration::from_secs(1);
 
 static SINKS: OnceLock<Sinks> = OnceLock::new();
 
+/// Changes the level of the log. Returns whether that is done.
+type SetFilter = Box<dyn Fn(LevelFilter) -> bool + Send + Sync>;
+
+static SET_FILTER: OnceLock<SetFilter> = OnceLock::new();
+
 /// Sets up the log of the process; call it once. With a directory, the log is also written to a file there. Events of
 /// the target `child_lines` are lines of child processes.
 pub fn set_up(
@@ -75,30 +94,32 @@ pub fn set_up(
     directory: Option<&Path>,
     child_lines: Option<&'static str>,
 ) -> anyhow::Result<()> {
-    let level = match level {
-        LogLevel::None => LevelFilter::OFF,
-        LogLevel::Error => LevelFilter::ERROR,
-        LogLevel::Warn => LevelFilter::WARN,
-        LogLevel::Info => LevelFilter::INFO,
-        LogLevel::Debug => LevelFilter::DEBUG,
-        LogLevel::Trace => LevelFilter::TRACE,
-    };
     let path = directory.map(|directory| directory.join(FILE_NAME));
     let file = path.map(LogFile::open).transpose()?;
     let started = Sinks::start(file).context("cannot start the log's thread")?;
     let sinks = SINKS.get_or_init(|| started);
-    let builder = tracing_subscriber::fmt()
-        .with_max_level(level)
-        .with_writer(move || sinks);
+    let (filter, handle) = reload::Layer::new(level.filter());
+    let registry = tracing_subscriber::registry().with(filter);
+    let layer = tracing_subscriber::fmt::layer().with_writer(move || sinks);
     match format {
-        LogFormat::Json => builder
-            .json()
-            .with_current_span(false)
-            .with_span_list(false)
+        LogFormat::Json => {
+            let layer = layer.json().with_current_span(false).with_span_list(false);
+            registry.with(layer).init();
+        }
+        _ => registry
+            .with(layer.event_format(Lines::new(child_lines)))
             .init(),
-        _ => builder.event_format(Lines::new(child_lines)).init(),
     }
+    let set_filter: SetFilter = Box::new(move |filter| handle.reload(filter).is_ok());
+    // This function is called once.
+    let _ = SET_FILTER.set(set_filter);
     Ok(())
+}
+
+/// Changes the level of the running log. Returns whether there is a log.
+pub fn set_level(level: LogLevel) -> bool {
+    let set_filter = SET_FILTER.get();
+    set_filter.is_some_and(|set_filter| set_filter(level.filter()))
 }
 
 /// Waits a moment for the rest of the log. Returns whether standard error has taken all of it: if not, a thread that

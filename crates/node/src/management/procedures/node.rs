@@ -17,7 +17,7 @@ use crate::reload::ReloadOrder;
 use crate::upgrade::{Times, UpgradeOrder};
 use crate::workers::host_monitor::host_stats;
 
-pub(super) static PROCEDURES: [Procedure; 8] = [
+pub(super) static PROCEDURES: [Procedure; 9] = [
     now("crossbar.get_status", status),
     now("crossbar.get_public_key", public_key),
     now("crossbar.get_system_stats", system_stats),
@@ -25,6 +25,7 @@ pub(super) static PROCEDURES: [Procedure; 8] = [
     later("crossbar.drain", drain),
     now("crossbar.undrain", undrain),
     later("crossbar.upgrade", upgrade),
+    now("crossbar.set_log_level", set_log_level),
     now("crossbar.shutdown", shutdown),
 ];
 
@@ -54,6 +55,18 @@ fn public_key(node: &mut Node, _: &Call) -> Answer {
     let key = node.public_key.as_ref();
     key.map(|key| Json::from(key.as_str()))
         .ok_or_else(|| errors::no_such_object("the node has no key"))
+}
+
+fn set_log_level(node: &mut Node, call: &Call) -> Answer {
+    let level: String = call.required(0, "level")?;
+    let for_ms: Option<u64> = call.optional(1, "for_ms")?;
+    let within = for_ms.map(Duration::from_millis);
+    let former = node.log.change(&level, within)?;
+    if within.is_none() {
+        // Python children that start later follow.
+        node.place.loglevel.clone_from(&level);
+    }
+    Ok(json!({ "level": level, "former": former, "for_ms": for_ms }))
 }
 
 fn system_stats(_: &mut Node, _: &Call) -> Answer {
