@@ -171,15 +171,16 @@ def test_open_calls_of_a_removed_realm_are_answered(reloads):
         {"name": "realm2", "roles": [config.role("anonymous")]}
     )
     node = reloads(configuration)
-    idle = [node.join("realm2") for _ in range(100)]
+    idle = [node.join("realm2") for _ in range(1000)]
     with node.join("realm2") as callee, node.join("realm2") as caller:
         callee.register("com.slow")
-        call = caller.ask(CALL, {}, "com.slow")
-        invocation = callee.hear(INVOCATION)
+        calls = [caller.ask(CALL, {}, "com.slow") for _ in range(50)]
+        invocations = [callee.hear(INVOCATION)[1] for _ in calls]
         node.change(lambda worker: worker["realms"].pop())
-        callee.say(YIELD, invocation[1], {}, ["late"])
-        result = caller.hear(RESULT)
-        assert (result[1], result[3]) == (call, ["late"])
+        for invocation in invocations:
+            callee.say(YIELD, invocation, {}, ["late"])
+        results = [caller.hear(RESULT) for _ in calls]
+        assert [(call, ["late"]) for call in calls] == [(r[1], r[3]) for r in results]
         for peer in (callee, caller, *idle):
             peer.expect_end()
     for peer in idle:
