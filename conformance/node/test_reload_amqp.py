@@ -172,7 +172,6 @@ def test_vhosts_come_and_go(start_router, reload):
         peer.leave()
 
 
-
 def test_contents_from_before_the_start_need_another_start(start_router, reload):
     router = start_router(with_vhosts("/", "second"))
     second = enter(router, "second")
