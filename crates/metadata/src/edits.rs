@@ -16,13 +16,18 @@ use crate::policies;
 use crate::user::{NewPassword, NewUser, User};
 use crate::vhost::VhostAbout;
 
+/// The user that logs in from the node's own machine alone, unless the configuration lets it in from others.
+const LOOPBACK_USER: &str = "guest";
+
 impl Draft<'_> {
     pub(crate) fn put_user(&mut self, name: Arc<str>, new: NewUser) -> Result<Outcome, Refusal> {
         let key = Key::User(Arc::clone(&name));
         check_not_configured(&key, self.state.users.configured(&name))?;
         let former = self.state.users.find(&name);
         let is_new = former.is_none();
-        let is_remote_allowed = former.is_none_or(|former| former.is_remote_allowed);
+        // RabbitMQ's `loopback_users` restricts a user by its name, whoever makes it.
+        let is_remote_allowed =
+            former.map_or(*name != *LOOPBACK_USER, |former| former.is_remote_allowed);
         let password = match new.password {
             NewPassword::Hash(hash) => Some(hash),
             NewPassword::Text(text) => Some(PasswordHash::of(text.as_bytes(), (self.salt)())),

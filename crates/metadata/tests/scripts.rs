@@ -260,6 +260,22 @@ fn users_have_rabbitmqs_hashes_and_answers() {
 }
 
 #[test]
+fn a_user_guest_logs_in_from_its_own_machine_alone_as_in_rabbitmq() {
+    let is_remote = |layers: Layers, name: &str| {
+        let mut machine = Machine::new();
+        machine.state = Metadata::new(layers);
+        let put = format!(r#"put user {name} {{"password": "x", "tags": ""}}"#);
+        assert_eq!(machine.run(&put), "201");
+        assert_eq!(machine.run(&put), "204");
+        machine.state.user(name).expect("is made").is_remote_allowed
+    };
+    let mut without = layers();
+    without.users.clear();
+    assert!(!is_remote(without, "guest"));
+    assert!(is_remote(layers(), "al"));
+}
+
+#[test]
 fn what_belongs_to_a_user_or_a_vhost_goes_with_it() {
     check(
         r#"
