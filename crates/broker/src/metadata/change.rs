@@ -74,6 +74,7 @@ impl Broker {
             self.shared
                 .put_settings_later(deletions(&forgotten).collect());
             self.metadata.put(Arc::new(next));
+            self.put_changed_users();
         }
         self.metadata.now()
     }
@@ -109,8 +110,13 @@ impl Broker {
     }
 
     fn carry_out(&self, effects: &[Effect]) {
-        let is_of_users =
-            |effect: &Effect| matches!(effect, Effect::Permissions { .. } | Effect::User(_));
+        // The permissions of a deleted vhost's users are gone with it.
+        let is_of_users = |effect: &Effect| {
+            matches!(
+                effect,
+                Effect::Permissions { .. } | Effect::User(_) | Effect::Vhost(_)
+            )
+        };
         if effects.iter().any(is_of_users) {
             self.put_changed_users();
         }

@@ -1,5 +1,7 @@
 //! Users, permissions and limits that operators change at run time: what clients see at once, and after a restart.
 
+use std::sync::mpsc;
+
 use crosstie_amqp::PROTOCOL_HEADER;
 use crosstie_amqp::method::{BasicPublish, ConnectionCloseOk, QueueBind, QueueDeclare};
 use crosstie_config::{AmqpUser, Json};
@@ -335,6 +337,42 @@ fn a_vhost_is_created_for_its_user_and_takes_its_entries_with_it() {
     let metadata = operators.metadata();
     assert_eq!(metadata.about("v").description, "");
     assert!(metadata.list_permissions(Some("v"), None).is_empty());
+}
+
+#[test]
+fn the_users_of_a_deleted_vhost_may_not_enter_the_next_one_of_its_name() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let rig = Rig::start(directory.path());
+    let operators = rig.router.amqp().expect("is on");
+    make(&rig, "al", "pw");
+    let vhost = || Entry::Vhost("v".into());
+    let all = r#"{"configure": ".*", "write": ".*", "read": ".*"}"#;
+    let permission = || Entry::Permission {
+        vhost: "v".into(),
+        user: "al".into(),
+    };
+    let make_vhost = || {
+        assert_eq!(put(&rig, vhost(), "{}"), Ok(Outcome::Created));
+    };
+    let expect_open = |expected: &str| {
+        let mut client = logged_in(&rig, "al", "pw");
+        client.open("v");
+        client.expect(expected);
+    };
+    let refused = "0 connection.close 530 NOT_ALLOWED - access to vhost 'v' refused for user 'al'";
+    make_vhost();
+    assert_eq!(put(&rig, permission(), all), Ok(Outcome::Created));
+    expect_open("0 connection.open-ok");
+    assert_eq!(delete(&rig, vhost()), Ok(Outcome::Deleted));
+    make_vhost();
+    expect_open(refused);
+    // The same if the deletion is no change of entries.
+    assert_eq!(put(&rig, permission(), all), Ok(Outcome::Created));
+    let (done, outcome) = mpsc::channel();
+    operators.delete_vhost("v", move |outcome| drop(done.send(outcome)));
+    assert_eq!(outcome.recv().expect("is called"), Ok(true));
+    make_vhost();
+    expect_open(refused);
 }
 
 #[test]
