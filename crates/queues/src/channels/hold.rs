@@ -15,12 +15,13 @@ impl<H> Channels<H> {
         let now = delivery.delivered_at;
         channel.unacked.push(tag, delivery);
         let is_charged = channel.unacked_bytes == channel.unacked.memory_bytes();
-        if let Some(timeout_ms) = self.look_after_ms
-            && channel.timer.is_none()
-        {
+        if let Some(timeout_ms) = self.look_after_ms {
             let due = Time(now.0.saturating_add(timeout_ms));
-            channel.timer = Some(due);
-            self.set_timer(due, ChannelTimer::Unacked(key));
+            // A queue may have a shorter timeout than all had when the timer was set.
+            if channel.timer.is_none_or(|timer| due < timer) {
+                channel.timer = Some(due);
+                self.set_timer(due, ChannelTimer::Unacked(key));
+            }
         }
         if !is_charged {
             self.charge_unacked(key);
@@ -116,9 +117,9 @@ impl<H> Channels<H> {
             }
             first_due = first_due.into_iter().chain([due]).min();
         }
-        // Those that were not looked at are looked at later.
-        let is_all = channel.unacked.len() <= LOOKED_AT_MAX;
-        let later = self.look_after_ms.filter(|_| !is_all);
+        // Those that were not looked at are looked at later, and so are deliveries that come meanwhile.
+        let is_empty = channel.unacked.len() == 0;
+        let later = self.look_after_ms.filter(|_| !is_empty);
         let later = later.map(|after_ms| Time(now.0.saturating_add(after_ms)));
         let due = first_due.into_iter().chain(later).min()?;
         channel.timer = Some(due);

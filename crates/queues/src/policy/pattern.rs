@@ -28,7 +28,7 @@ const COMPILED_BYTES_MAX: usize = 256 << 10;
 /// Instructions of a compiled pattern, at most.
 const INSTRUCTIONS_MAX: usize = 10_000;
 /// Bound on backtracking. No sensible pattern comes near it on a name of 255 bytes. Beyond it the name does not match.
-const BACKTRACKS_MAX: usize = 10_000;
+const BACKTRACKS_MAX: usize = 1_000;
 
 impl NamePattern {
     /// Compiles a pattern. Patterns that only Perl's expressions have are refused, too.

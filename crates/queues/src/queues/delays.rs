@@ -298,6 +298,8 @@ impl Queues {
             }
             is_kept
         });
+        // There may be room for buckets of other exchanges.
+        self.admit();
     }
 
     /// The restored buckets, and the names of their exchanges.

@@ -6,9 +6,13 @@ use crosstie_amqp::{Table, Value};
 use crosstie_auth::Access;
 
 use super::age::age_ms;
+use super::kind::QueueKind;
 use super::overflow::Overflow;
 use super::{Caller, Resource, equivalence, term};
 use crate::{Fault, StreamLimits};
+
+#[cfg(test)]
+mod tests;
 
 /// The flags of a declared queue. An exclusive queue is never durable, whatever its declaration says: it ends with its
 /// connection.
@@ -46,15 +50,6 @@ pub(crate) struct QueueArguments {
     pub(crate) segment_bytes_max: Option<u64>,
 }
 
-/// `x-queue-type`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum QueueKind {
-    #[default]
-    Classic,
-    Quorum,
-    Stream,
-}
-
 impl QueueArguments {
     /// Parses the arguments of a new queue, and checks that the user may publish its dead letters. They are the queue's
     /// settings only with its policies: [`Self::under`].
@@ -63,6 +58,26 @@ impl QueueArguments {
         queue: Resource<'_>,
         flags: QueueFlags,
         arguments: Table<'_>,
+    ) -> Result<Self, Fault> {
+        Self::read((caller, queue), flags, arguments, true)
+    }
+
+    /// Parses the arguments of a present queue. They were valid when it was declared; one that an earlier version took
+    /// without reading it counts as absent if it is wrong.
+    pub(crate) fn present(
+        caller: &Caller<'_>,
+        queue: Resource<'_>,
+        flags: QueueFlags,
+        arguments: Table<'_>,
+    ) -> Self {
+        Self::read((caller, queue), flags, arguments, false).unwrap_or_default()
+    }
+
+    fn read(
+        (caller, queue): (&Caller<'_>, Resource<'_>),
+        flags: QueueFlags,
+        arguments: Table<'_>,
+        is_new: bool,
     ) -> Result<Self, Fault> {
         let mut parsed = Self::default();
         if let Some(value) = arguments.find(DEAD_LETTER_EXCHANGE) {
@@ -95,8 +110,10 @@ impl QueueArguments {
         let kind = parsed.kind;
         for argument in ARGUMENTS.iter().filter(|a| a.is_of(kind)) {
             if let Some(value) = arguments.find(argument.name) {
-                (argument.read)(&mut parsed, value)
-                    .map_err(|reason| invalid(argument.name, &reason))?;
+                match (argument.read)(&mut parsed, value) {
+                    Err(reason) if is_new => return Err(invalid(argument.name, &reason)),
+                    _ => {}
+                }
             }
         }
         for argument in ARGUMENTS.iter().filter(|a| !a.is_of(kind)) {
@@ -425,26 +442,6 @@ const ARGUMENTS: &[Argument] = &[
 impl Argument {
     fn is_of(&self, kind: QueueKind) -> bool {
         self.kinds.contains(&kind)
-    }
-}
-
-impl QueueKind {
-    /// Its name in arguments.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Classic => "classic",
-            Self::Quorum => "quorum",
-            Self::Stream => "stream",
-        }
-    }
-
-    /// Its name in RabbitMQ's texts.
-    pub(crate) fn module(self) -> &'static str {
-        match self {
-            Self::Classic => "rabbit_classic_queue",
-            Self::Quorum => "rabbit_quorum_queue",
-            Self::Stream => "rabbit_stream_queue",
-        }
     }
 }
 

@@ -27,6 +27,7 @@ mod headers;
 mod headers_index;
 mod heaviest;
 mod histories;
+mod kind;
 mod overflow;
 mod policies;
 mod queues;
@@ -51,7 +52,6 @@ use ahash::RandomState;
 use crosstie_amqp::Table;
 
 pub(crate) use age::age_ms;
-pub use arguments::QueueKind;
 pub(crate) use arguments::{
     QueueArguments, QueueFlags, check_queue_equivalent, check_server_named, integer,
 };
@@ -61,6 +61,7 @@ pub(crate) use delays::{X_DELAY, delay_ms};
 pub(crate) use destinations::Target;
 pub(crate) use exchange_key::{ExchangeKey, OfExchange};
 pub use hashing::arguments_hash;
+pub use kind::QueueKind;
 pub(crate) use overflow::Overflow;
 pub(crate) use resource::{Resource, strip_line_ends};
 pub(crate) use routed::Routed;

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use crosstie_amqp::Table;
 
-use super::arguments::{DEAD_LETTER_STRATEGY, OVERFLOW, QueueArguments, QueueKind};
+use super::arguments::{DEAD_LETTER_STRATEGY, OVERFLOW, QueueArguments};
+use super::kind::QueueKind;
 use super::overflow::Overflow;
 use crate::policy::{Applied, PolicySettings};
 

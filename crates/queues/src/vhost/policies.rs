@@ -133,7 +133,7 @@ impl<H> Vhost<H> {
         (settings, applied)
     }
 
-    /// The settings that follow from a queue's arguments alone. They were valid when the queue was declared.
+    /// The settings that follow from a present queue's arguments alone.
     pub(super) fn own_settings(
         &self,
         name: &str,
@@ -147,6 +147,6 @@ impl<H> Vhost<H> {
             method: (0, 0),
         };
         let resource = Resource::queue(name, &self.config.name);
-        QueueArguments::parse(&caller, resource, flags, arguments).unwrap_or_default()
+        QueueArguments::present(&caller, resource, flags, arguments)
     }
 }
