@@ -1,3 +1,5 @@
+//! Arguments of present queues.
+
 use crosstie_amqp::TableBuf;
 use crosstie_auth::Permissions;
 
