@@ -26,7 +26,7 @@ use super::import;
 use super::incomplete::Incomplete;
 use super::limits::{paging, vhost_config};
 use super::logins::Logins;
-use super::metadata::{LiveMetadata, layers, users};
+use super::metadata::{LiveMetadata, add_created, layers, users};
 use super::outbox::VhostOutbox;
 use super::particulars::Particulars;
 use super::peer::Peer;
@@ -95,7 +95,8 @@ impl Broker {
         let (mut store, restored) = stored::open(&amqp, home.accepts_loss, directory)?;
         let created = restored.iter();
         let created = names(created.filter(|found| found.record == Record::VhostCreated));
-        let layers = layers(own, &amqp, &home.node, created.iter())?;
+        let mut layers = layers(own, &amqp, &home.node)?;
+        add_created(&mut layers, &created);
         let metadata = stored::metadata(&mut store, layers, home.accepts_loss)?;
         let held = replication::held(&restored);
         let stored = names(restored.iter());

@@ -20,8 +20,7 @@ impl Broker {
     /// Makes the users of a configuration ready, with those of its definitions. An error names the file and its fault.
     pub fn ready_users(&self, amqp: &model::Amqp, directory: &Path) -> Result<ReadyUsers, String> {
         let (all, ..) = with_definitions(amqp, directory)?;
-        let created = self.vhost_changes.lock().created.clone();
-        let layers = layers(amqp, &all, &self.home.node, created.iter())?;
+        let layers = layers(amqp, &all, &self.home.node)?;
         Ok(ReadyUsers(layers))
     }
 

@@ -6,10 +6,11 @@ use std::time::Instant;
 
 use crosstie_config as model;
 use crosstie_metadata::{
-    Applied, Change, Effect, Layers, Metadata, Outcome, Refusal, RefusalKind, VhostLimit,
+    Applied, Change, Effect, Layers, Metadata, Origin, Outcome, Refusal, RefusalKind, VhostLimit,
 };
 use crosstie_store::NewSetting;
 
+use super::layers::add_created;
 use super::live::{deletions, report_overridden};
 use super::users::users;
 use crate::broker::Broker;
@@ -45,8 +46,12 @@ impl Broker {
     }
 
     /// Follows a changed configuration: its entries count. The store deletes those that it overrides a moment later.
-    pub(crate) fn reconfigure(&self, layers: Layers) {
+    ///
+    /// `layers` has no vhosts of run time: those that there are now are added, for some may be newer than `layers`.
+    pub(crate) fn reconfigure(&self, mut layers: Layers) {
         let _one_at_a_time = self.metadata.begin();
+        self.follow_vhosts();
+        add_created(&mut layers, &self.vhost_changes.lock().created);
         let (next, overridden, orphans) = self.metadata.now().reconfigured(layers);
         let mut deleted = report_overridden(&overridden);
         deleted.extend(deletions(&orphans));
@@ -66,11 +71,17 @@ impl Broker {
         let local = self.local_vhosts();
         let local = local.iter().filter(|vhost| vhost.is_open());
         let replicated = self.replicated().iter();
+        let now = self.metadata.now();
+        // A reload opens new ones of the configuration after their users and permissions count.
+        let configured = now
+            .vhosts()
+            .filter(|name| matches!(now.vhost_origin(name), Some(Origin::Configured(_))));
         let vhosts: BTreeSet<_> = local
             .map(|vhost| Arc::clone(vhost.name()))
             .chain(replicated.map(|found| Arc::clone(&found.name)))
+            .chain(configured.cloned())
             .collect();
-        if let Some((next, forgotten)) = self.metadata.now().with_vhosts(&vhosts) {
+        if let Some((next, forgotten)) = now.with_vhosts(&vhosts) {
             self.shared
                 .put_settings_later(deletions(&forgotten).collect());
             self.metadata.put(Arc::new(next));

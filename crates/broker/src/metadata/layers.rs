@@ -10,14 +10,7 @@ use crosstie_metadata::{Layers, Origin, Permission, User};
 use crate::identity;
 
 /// The layers of a configuration. `amqp` has the entries of its definitions too; `own` has not.
-///
-/// `created`: vhosts that operators have created.
-pub(crate) fn layers<'c>(
-    own: &model::Amqp,
-    amqp: &model::Amqp,
-    node: &str,
-    created: impl Iterator<Item = &'c Arc<str>>,
-) -> Result<Layers, String> {
+pub(crate) fn layers(own: &model::Amqp, amqp: &model::Amqp, node: &str) -> Result<Layers, String> {
     let mut layers = Layers::default();
     for user in &amqp.users {
         let is_own = own.users.iter().any(|known| known.name == user.name);
@@ -49,11 +42,6 @@ pub(crate) fn layers<'c>(
             layers.permissions.push((pair, entry, origin));
         }
     }
-    let names = layers.vhosts.iter().map(|(name, ..)| Arc::clone(name));
-    let names: BTreeSet<_> = names.collect();
-    let created = created.filter(|name| !names.contains(*name));
-    let created = created.map(|name| (Arc::clone(name), (), Origin::RunTime));
-    layers.vhosts.extend(created);
     let cluster_name = identity::cluster_name(&amqp.identity).into();
     let origin = match amqp.identity.cluster_name {
         Some(_) => Origin::Configured("amqp.identity.cluster_name"),
@@ -68,6 +56,15 @@ pub(crate) fn layers<'c>(
         ),
     ];
     Ok(layers)
+}
+
+/// Adds the vhosts that operators have created.
+pub(crate) fn add_created(layers: &mut Layers, created: &BTreeSet<Arc<str>>) {
+    let names = layers.vhosts.iter().map(|(name, ..)| Arc::clone(name));
+    let names: BTreeSet<_> = names.collect();
+    let created = created.iter().filter(|name| !names.contains(*name));
+    let created = created.map(|name| (Arc::clone(name), (), Origin::RunTime));
+    layers.vhosts.extend(created);
 }
 
 fn compile(permission: &model::AmqpPermission) -> Result<Permission, PatternError> {

@@ -13,6 +13,6 @@ mod limits;
 mod live;
 mod users;
 
-pub(crate) use layers::layers;
+pub(crate) use layers::{add_created, layers};
 pub(crate) use live::LiveMetadata;
 pub(crate) use users::users;

@@ -4,8 +4,8 @@ use std::sync::mpsc;
 
 use crosstie_amqp::PROTOCOL_HEADER;
 use crosstie_amqp::method::{BasicPublish, ConnectionCloseOk, QueueBind, QueueDeclare};
-use crosstie_config::{AmqpUser, Json};
-use crosstie_router::amqp::{Change, Entry, Outcome, PolicyKind, Refusal, RefusalKind};
+use crosstie_config::{AmqpUser, AmqpVhost, Json};
+use crosstie_router::amqp::{Change, Entry, Origin, Outcome, PolicyKind, Refusal, RefusalKind};
 
 use crate::rig::{Client, Rig, Setting};
 
@@ -337,6 +337,50 @@ fn a_vhost_is_created_for_its_user_and_takes_its_entries_with_it() {
     let metadata = operators.metadata();
     assert_eq!(metadata.about("v").description, "");
     assert!(metadata.list_permissions(Some("v"), None).is_empty());
+}
+
+#[test]
+fn a_reload_keeps_the_entries_of_a_vhost_that_was_created_meanwhile() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let rig = Rig::start(directory.path());
+    make(&rig, "al", "pw");
+    let mut setting = Setting::default();
+    setting.amqp.vhosts.push(AmqpVhost {
+        name: "w".to_owned(),
+        permissions: Vec::new(),
+        replicated: None,
+        is_default: false,
+    });
+    let users = rig.router.ready_users(&setting.amqp).expect("is valid");
+    let vhosts = rig.router.ready_vhosts(&setting.amqp).expect("is valid");
+    let all = r#"{"configure": ".*", "write": ".*", "read": ".*"}"#;
+    let allow = |vhost: &str| {
+        let permission = Entry::Permission {
+            vhost: vhost.into(),
+            user: "al".into(),
+        };
+        assert_eq!(put(&rig, permission, all), Ok(Outcome::Created));
+    };
+    let created = put(&rig, Entry::Vhost("v".into()), "{}");
+    assert_eq!(created, Ok(Outcome::Created));
+    allow("v");
+    rig.router.put_users(users.expect("is on"));
+    // Between the two steps of a reload the new vhost has entries, too.
+    allow("w");
+    rig.router.put_vhosts(vhosts.expect("is on"));
+    let enter = |rig: &Rig, vhost: &str| {
+        let mut client = logged_in(rig, "al", "pw");
+        client.open(vhost);
+        client.expect("0 connection.open-ok");
+    };
+    enter(&rig, "v");
+    enter(&rig, "w");
+    let metadata = rig.router.amqp().expect("is on").metadata();
+    let origin = metadata.vhost_origin("w");
+    assert!(matches!(origin, Some(Origin::Configured(_))), "{origin:?}");
+    rig.router.stop();
+    let rig = Rig::start(directory.path());
+    enter(&rig, "v");
 }
 
 #[test]
