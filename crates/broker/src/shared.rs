@@ -136,14 +136,16 @@ impl Shared {
         told.recv().unwrap_or_else(|_| Err(stopping()))
     }
 
-    /// The same without waiting, for settings that the next start would delete.
-    pub(crate) fn put_settings_later(&self, settings: Vec<NewSetting>) {
-        if settings.is_empty() {
-            return;
-        }
+    /// The same without waiting. `on_written` is called if they are written.
+    pub(crate) fn put_settings_later(
+        &self,
+        settings: Vec<NewSetting>,
+        on_written: impl FnOnce() + Send + 'static,
+    ) {
         if let Some(committer) = &*self.committer.read() {
-            committer.put_settings(settings, |written| {
-                if let Err(error) = written {
+            committer.put_settings(settings, |written| match written {
+                Ok(()) => on_written(),
+                Err(error) => {
                     tracing::warn!("cannot delete settings that do not count any more: {error}");
                 }
             });

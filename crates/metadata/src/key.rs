@@ -53,6 +53,19 @@ impl Key {
         parts.to_string()
     }
 
+    /// The vhost that the entry belongs to.
+    pub fn vhost(&self) -> Option<&Arc<str>> {
+        match self {
+            Self::About(vhost)
+            | Self::OperatorPolicy(vhost, _)
+            | Self::Permission(vhost, _)
+            | Self::Policy(vhost, _)
+            | Self::TopicPermission(vhost, ..)
+            | Self::VhostLimits(vhost) => Some(vhost),
+            Self::GlobalParameter(_) | Self::User(_) | Self::UserLimits(_) => None,
+        }
+    }
+
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let parts: Vec<String> = serde_json::from_str(text).ok()?;
         let parts: Vec<&str> = parts.iter().map(String::as_str).collect();

@@ -11,7 +11,8 @@ use crosstie_metadata::{
 use crosstie_store::NewSetting;
 
 use super::layers::add_created;
-use super::live::{deletions, report_overridden};
+use super::live::report_overridden;
+use super::owed::Due;
 use super::users::users;
 use crate::broker::Broker;
 use crate::identity::{self, ServerProperties};
@@ -28,17 +29,17 @@ impl Broker {
             records,
             effects,
         } = applied;
-        self.change_vhosts(&next, &effects)?;
+        self.settle_owed()?;
         let settings: Vec<NewSetting> = records
             .into_iter()
             .map(|record| (record.key.into(), record.value.map(Arc::from)))
             .collect();
-        if !settings.is_empty() {
-            let put = self.shared.put_settings(settings);
-            put.map_err(|why| {
-                let reason = format!("the store cannot keep the change: {why}");
-                Refusal::new(RefusalKind::NotStored, reason)
-            })?;
+        let vhosts = self.change_vhosts(&next, &effects);
+        if let Err(refusal) = vhosts.and_then(|()| self.store(settings)) {
+            // Some vhosts may be changed.
+            self.follow_vhosts();
+            self.settle_owed_later();
+            return Err(refusal);
         }
         self.metadata.put(Arc::new(next));
         self.carry_out(&effects);
@@ -53,9 +54,11 @@ impl Broker {
         self.follow_vhosts();
         add_created(&mut layers, &self.vhost_changes.lock().created);
         let (next, overridden, orphans) = self.metadata.now().reconfigured(layers);
-        let mut deleted = report_overridden(&overridden);
-        deleted.extend(deletions(&orphans));
-        self.shared.put_settings_later(deleted);
+        report_overridden(&overridden);
+        self.metadata
+            .owed
+            .add(overridden.into_iter().chain(orphans));
+        self.settle_owed_later();
         self.metadata.put(Arc::new(next));
         self.put_changed_users();
     }
@@ -64,6 +67,7 @@ impl Broker {
     pub(crate) fn forget_vhost_entries(&self) {
         let _one_at_a_time = self.metadata.begin();
         self.follow_vhosts();
+        self.settle_owed_later();
     }
 
     /// The metadata with the vhosts that there are at present. The caller has begun a change.
@@ -82,12 +86,45 @@ impl Broker {
             .chain(configured.cloned())
             .collect();
         if let Some((next, forgotten)) = now.with_vhosts(&vhosts) {
-            self.shared
-                .put_settings_later(deletions(&forgotten).collect());
+            self.metadata.owed.add(forgotten);
             self.metadata.put(Arc::new(next));
             self.put_changed_users();
         }
         self.metadata.now()
+    }
+
+    /// Deletes what the store was to delete before, and waits for that.
+    fn settle_owed(&self) -> Result<(), Refusal> {
+        if let Some(due) = self.due() {
+            self.store(due.settings())?;
+            due.done();
+        }
+        Ok(())
+    }
+
+    /// The same without waiting. If it fails, the next change tries again.
+    fn settle_owed_later(&self) {
+        if let Some(due) = self.due() {
+            let settings = due.settings();
+            self.shared.put_settings_later(settings, || due.done());
+        }
+    }
+
+    /// The entries of a vhost stay with it until the store has deleted it: a restart may come before.
+    fn due(&self) -> Option<Due> {
+        let changes = self.vhost_changes.lock();
+        let is_changing = |vhost: &Arc<str>| changes.pending.contains_key(vhost);
+        self.metadata.owed.due(is_changing)
+    }
+
+    fn store(&self, settings: Vec<NewSetting>) -> Result<(), Refusal> {
+        if settings.is_empty() {
+            return Ok(());
+        }
+        self.shared.put_settings(settings).map_err(|why| {
+            let reason = format!("the store cannot keep the change: {why}");
+            Refusal::new(RefusalKind::NotStored, reason)
+        })
     }
 
     /// Creates and deletes the vhosts of a change, and waits until that is done.
@@ -97,6 +134,10 @@ impl Broker {
             _ => None,
         });
         for name in vhosts {
+            if next.has_vhost(name) && self.metadata.owed.has_vhost(name) {
+                let reason = format!("vhost '{name}' is being deleted");
+                return Err(Refusal::new(RefusalKind::NotStored, reason));
+            }
             let (done, outcome) = mpsc::channel();
             let on_done = move |outcome| {
                 // The caller waits.

@@ -6,10 +6,13 @@ use crosstie_metadata::{Key, Layers, Metadata, Unreadable};
 use crosstie_store::{NewSetting, Setting};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 
+use super::owed::Owed;
+
 /// The present metadata, which one change at a time replaces.
 pub(crate) struct LiveMetadata {
     now: RwLock<Arc<Metadata>>,
     changing: Mutex<()>,
+    pub(crate) owed: Owed,
 }
 
 impl LiveMetadata {
@@ -17,6 +20,7 @@ impl LiveMetadata {
         Self {
             now: RwLock::new(Arc::new(metadata)),
             changing: Mutex::default(),
+            owed: Owed::default(),
         }
     }
 
@@ -40,9 +44,9 @@ impl LiveMetadata {
             }
         }
         let orphans = metadata.forget_orphans();
-        let mut deleted = report_overridden(&overridden);
-        deleted.extend(deletions(&orphans));
-        Ok((metadata, deleted))
+        report_overridden(&overridden);
+        let deleted = deletions(overridden.iter().chain(&orphans));
+        Ok((metadata, deleted.collect()))
     }
 
     pub(crate) fn now(&self) -> Arc<Metadata> {
@@ -60,18 +64,19 @@ impl LiveMetadata {
     }
 }
 
-/// Warns of entries of run time that the configuration has too. Returns the records that delete them.
-pub(crate) fn report_overridden(overridden: &[Key]) -> Vec<NewSetting> {
+/// Warns of entries of run time that the configuration has too.
+pub(crate) fn report_overridden(overridden: &[Key]) {
     for key in overridden {
         tracing::warn!(
             "{key} was changed at run time, and the configuration has it now: the configuration counts, the change is \
              deleted"
         );
     }
-    deletions(overridden).collect()
 }
 
 /// The records that delete entries.
-pub(crate) fn deletions(keys: &[Key]) -> impl Iterator<Item = NewSetting> {
-    keys.iter().map(|key| (key.text().into(), None))
+pub(crate) fn deletions<'k>(
+    keys: impl IntoIterator<Item = &'k Key>,
+) -> impl Iterator<Item = NewSetting> {
+    keys.into_iter().map(|key| (key.text().into(), None))
 }

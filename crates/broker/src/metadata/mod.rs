@@ -11,6 +11,7 @@ mod change;
 mod layers;
 mod limits;
 mod live;
+mod owed;
 mod users;
 
 pub(crate) use layers::{add_created, layers};
