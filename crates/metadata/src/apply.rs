@@ -7,7 +7,7 @@ use crate::draft::{Draft, Salt, check_not_configured};
 use crate::edits::clear;
 use crate::key::{Key, Stored};
 use crate::metadata::{Applied, Effect, Metadata, Outcome};
-use crate::{Change, Entry, Refusal};
+use crate::{Change, Entry, Refusal, RefusalKind};
 
 /// Bytes of an entry, with its names.
 const RECORD_BYTES_MAX: usize = 64 << 10;
@@ -33,6 +33,7 @@ impl Metadata {
             effects,
             ..
         } = draft;
+        check_vhosts(&effects)?;
         let records = last_of_each(records);
         if let Some(long) = records
             .iter()
@@ -167,6 +168,21 @@ impl Draft<'_> {
             }
         }
     }
+}
+
+/// Each creation or deletion of a vhost is a commit of its own, which a later failure does not undo.
+fn check_vhosts(effects: &[Effect]) -> Result<(), Refusal> {
+    let mut vhosts = effects.iter().filter_map(|effect| match effect {
+        Effect::Vhost(name) => Some(name),
+        _ => None,
+    });
+    let (Some(first), Some(second)) = (vhosts.next(), vhosts.next()) else {
+        return Ok(());
+    };
+    let reason = format!(
+        "a change creates or deletes one vhost at most, and this one changes '{first}' and then '{second}'"
+    );
+    Err(Refusal::new(RefusalKind::Unsupported, reason))
 }
 
 /// Of several records of a key the last one counts.

@@ -50,7 +50,7 @@ pub enum Entry {
 /// A change.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
-    /// All of them, or none.
+    /// All of them, or none. They create or delete one vhost at most.
     All(Vec<Self>),
     Delete(Entry),
     PutGlobalParameter {

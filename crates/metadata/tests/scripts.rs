@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crosstie_auth::PasswordHash;
 use crosstie_metadata::{
     Change, Effect, Entry, Json, Layers, Metadata, Origin, Outcome, Permission, PolicyKind,
-    Refusal, Stored, User,
+    Refusal, RefusalKind, Stored, User,
 };
 
 /// A state with the records that its store has.
@@ -461,6 +461,30 @@ fn all_of_several_changes_are_made_or_none() {
         .apply(contradictory, &mut || *b"salt")
         .expect_err("there is no vhost 'no'");
     assert!(state.user("al").is_none());
+}
+
+#[test]
+fn a_change_of_two_vhosts_is_refused() {
+    let vhost = |name: &str| Entry::Vhost(name.into());
+    let put = |name: &str| {
+        let body = Json::Object(serde_json::Map::new());
+        Change::put(vhost(name), &body, None).expect("a change")
+    };
+    let state = Metadata::new(layers());
+    let (state, _) = state.apply(put("v"), &mut || *b"salt").expect("applied");
+    let delete = || Change::Delete(vhost("v"));
+    let renewed = Change::All(vec![delete(), put("v")]);
+    let refused = state.apply(renewed, &mut || *b"salt").expect_err("refused");
+    assert_eq!(refused.kind, RefusalKind::Unsupported);
+    assert_eq!(
+        refused.reason,
+        "a change creates or deletes one vhost at most, and this one changes 'v' and then 'v'"
+    );
+    let two = Change::All(vec![put("w"), delete()]);
+    let refused = state.apply(two, &mut || *b"salt").map(|_| ());
+    assert_eq!(refused.map_err(|e| e.kind), Err(RefusalKind::Unsupported));
+    let present = Change::All(vec![put("home"), delete()]);
+    assert!(state.apply(present, &mut || *b"salt").is_ok());
 }
 
 #[test]
