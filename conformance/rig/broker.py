@@ -47,6 +47,16 @@ VHOSTS = {
     "empty": [],
 }
 SALT = b"salt"
+# Policies of both brokers, by the names of queues and exchanges: pattern, definition, priority.
+POLICIES = {
+    "cap": (r"policed\.cap", {"max-length": 3}, 0),
+    "mixed": (r"policed\.mixed", {"max-length": 1, "delivery-limit": 9}, 7),
+    "mixed-after": (r"policed\.mixed", {"max-length": 2}, 1.5),
+    "reject": (r"policed\.reject", {"max-length": 1, "overflow": "reject-publish"}, -3),
+    "ttl": (r"policed\.ttl", {"message-ttl": 0}, 0),
+    "alternate": (r"policed\.alternate", {"alternate-exchange": "policed.unrouted"}, 0),
+}
+OPERATOR_POLICIES = {"operated": (r"policed\..*operated$", {"max-length": 2}, 0)}
 
 
 @dataclass
@@ -139,6 +149,29 @@ def definitions() -> dict:
             {"vhost": name, **permission}
             for name, permissions in VHOSTS.items()
             for permission in permissions
+        ],
+        **policies(POLICIES, OPERATOR_POLICIES),
+    }
+
+
+def policies(of_users: dict, of_operators: dict) -> dict:
+    """Return policies of the vhost `/` in the form of RabbitMQ's definitions."""
+
+    def parts(pattern: str, definition: dict, priority: float) -> dict:
+        return {
+            "pattern": pattern,
+            "apply-to": "all",
+            "definition": definition,
+            "priority": priority,
+        }
+
+    return {
+        "policies": [
+            {"vhost": "/", "name": name, **parts(*policy)} for name, policy in of_users.items()
+        ],
+        "parameters": [
+            {"component": "operator_policy", "vhost": "/", "name": name, "value": parts(*policy)}
+            for name, policy in of_operators.items()
         ],
     }
 

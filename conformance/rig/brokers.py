@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pika
 import pytest
 
 from rig import rabbitmq as judge
-from rig.broker import Broker, Crosstie
+from rig.broker import OPERATOR_POLICIES, POLICIES, Broker, Crosstie, policies
 from rig.rabbitmq import RabbitMq
 
 
@@ -26,7 +27,10 @@ def rabbitmq(tmp_path_factory) -> Iterator[RabbitMq]:
 @pytest.fixture(scope="session")
 def crosstie_broker(tmp_path_factory) -> Iterator[Crosstie]:
     """The broker under test, one for the whole session; its clean exit is a test of its own."""
-    running = Crosstie(tmp_path_factory.mktemp("crosstie"))
+    directory = tmp_path_factory.mktemp("crosstie")
+    given = {"vhosts": [{"name": "/"}], **policies(POLICIES, OPERATOR_POLICIES)}
+    (directory / "definitions.json").write_text(json.dumps(given))
+    running = Crosstie(directory, amqp={"definitions": "definitions.json"})
     yield running
     running.stop()
 

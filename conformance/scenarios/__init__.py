@@ -23,6 +23,7 @@ MODULES = (
     "lengths",
     "priorities",
     "dead_letters",
+    "policies",
     "access",
     "edges",
 )

@@ -136,11 +136,34 @@ def test_parts_without_a_restriction_are_no_reason(tmp_path, more, expected):
     assert code == expected, said
 
 
-def test_check_says_what_becomes_of_a_policy(tmp_path):
-    policy = {"name": "ttl", "vhost": "/", "pattern": "", "apply-to": "queues", "definition": {}}
-    code, said = check(tmp_path, define(tmp_path, policies=[{**policy, "priority": 0}]))
-    assert code == 0, said
-    assert "an argument that they do not declare is answered with 406" in said
+@pytest.mark.parametrize(
+    ("policy", "said"),
+    [
+        (
+            {"pattern": "(", "definition": {"max-length": 1}},
+            "policy 'p' in vhost '/': not imported: Validation failed: pattern should be regular"
+            ' expression but is invalid: {"missing )",1}',
+        ),
+        (
+            {"pattern": "", "definition": {"nope": 1}},
+            '[{<<"nope">>,1}] are not recognised policy settings',
+        ),
+        (
+            {"pattern": "", "definition": {"max-length": "x"}, "apply-to": "y"},
+            "<<\"x\">> is not a valid maximum length; apply-to 'y' unrecognised; should be"
+            " 'queues', 'exchanges' or 'all'",
+        ),
+        (
+            {"pattern": "", "definition": {"ha-mode": "all", "max-length": 3}},
+            "'ha-mode' of policy 'p' in vhost '/': not imported: it is about the place or form of",
+        ),
+    ],
+)
+def test_check_says_what_becomes_of_a_policy(tmp_path, policy, said):
+    given = {"name": "p", "vhost": "/", "priority": 0, **policy}
+    code, written = check(tmp_path, define(tmp_path, policies=[given]))
+    assert code == 0, written
+    assert said in written
 
 
 def test_a_users_entry_is_made_from_a_password(tmp_path):

@@ -30,6 +30,7 @@ use super::metadata::{LiveMetadata, add_created, layers, users};
 use super::outbox::VhostOutbox;
 use super::particulars::Particulars;
 use super::peer::Peer;
+use super::policies;
 use super::replicated::Whose;
 use super::replication::{self, Ownership, Replicated};
 use super::shared::{BackedUp, Shared};
@@ -96,6 +97,7 @@ impl Broker {
         let created = restored.iter();
         let created = names(created.filter(|found| found.record == Record::VhostCreated));
         let mut layers = layers(own, &amqp, &home.node)?;
+        skipped.extend(policies::add(&mut layers, &definitions));
         add_created(&mut layers, &created);
         let metadata = stored::metadata(&mut store, layers, home.accepts_loss)?;
         let held = replication::held(&restored);
@@ -141,11 +143,7 @@ impl Broker {
             home,
             particulars: Particulars::of(&amqp, directory),
         });
-        let config = CommitterConfig {
-            disk_free_bytes_min: limits.disk_free_bytes_min,
-            ..CommitterConfig::default()
-        };
-        broker.start_committer(store, config, workers.keeper_handle())?;
+        broker.start_committer(store, limits.disk_free_bytes_min, workers.keeper_handle())?;
         broker.start_streams(streams, troubles, &workers.keeper_handle())?;
         broker.put_cluster_name();
         broker.start_keeping(workers);
@@ -202,9 +200,13 @@ impl Broker {
     fn start_committer(
         self: &Arc<Self>,
         store: Store,
-        config: CommitterConfig,
+        disk_free_bytes_min: u64,
         context: Handle,
     ) -> Result<(), String> {
+        let config = CommitterConfig {
+            disk_free_bytes_min,
+            ..CommitterConfig::default()
+        };
         let broker = Arc::downgrade(self);
         let of_disk = (broker.clone(), context.clone());
         let on_disk_low = move |disk| {

@@ -6,11 +6,13 @@ use std::sync::Arc;
 
 use crosstie_amqp::method::{ExchangeDeclare, QueueDeclare};
 use crosstie_config::{Amqp, DefinedBinding, DefinedExchange, DefinedQueue, Definitions, Skipped};
+use crosstie_metadata::Layers;
 use crosstie_queues::{Destination, Fault, Time, Vhost};
 
 use super::arguments;
 use super::declared;
 use super::limits::vhost_config;
+use super::policies;
 
 /// A configuration with the users, vhosts and permissions of its definitions, the rest of these, and the parts that are
 /// skipped.
@@ -38,7 +40,9 @@ pub fn try_import(amqp: &Amqp, definitions: &Definitions) -> Vec<Skipped> {
         config.has_streams = vhost.replicated.is_none();
         (name, Vhost::<()>::new(config, 0))
     });
-    define(definitions, Time(0), &mut vhosts.collect())
+    let mut skipped = policies::add(&mut Layers::default(), definitions);
+    skipped.extend(define(definitions, Time(0), &mut vhosts.collect()));
+    skipped
 }
 
 /// Declares missing exchanges, queues and bindings. Returns the declarations that failed.

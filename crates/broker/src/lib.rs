@@ -52,6 +52,7 @@ mod pages;
 mod particulars;
 mod peer;
 mod phase;
+mod policies;
 pub mod replicated;
 pub mod replication;
 pub mod resident;

@@ -8,6 +8,7 @@ use parking_lot::MutexGuard;
 
 use super::arguments;
 use super::peer::Peer;
+use super::policies;
 use super::status::{Alarm, BindingStatus, ExchangeStatus, QueueStatus, VhostStatus};
 use super::vhost::SharedVhost;
 
@@ -67,6 +68,7 @@ impl SharedVhost {
                 dead_letters_kept: queue.dead_letters_kept as u64,
                 consumers: queue.consumers,
                 bytes: queue.message_bytes,
+                policies: policies::shown(queue.applied.as_deref()),
             })
             .collect();
         queues.sort_by(|a, b| a.name.cmp(&b.name));
@@ -89,6 +91,7 @@ impl SharedVhost {
                 internal: exchange.internal,
                 messages_delayed: exchange.messages_delayed as u64,
                 arguments: arguments::to_json(exchange.arguments.as_table()),
+                policies: policies::shown(exchange.applied.as_deref()),
             })
             .collect();
         exchanges.sort_by(|a, b| a.name.cmp(&b.name));

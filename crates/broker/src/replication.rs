@@ -254,6 +254,9 @@ impl Building for Built {
         opening.act(|| {
             let now = opening.now();
             let mut outbox = VhostOutbox::default();
+            // Those may have changed since the log was opened.
+            let policies = opening.broker.policies_of(&name);
+            vhost.set_policies(now, policies, &mut outbox);
             vhost.restored(now, &mut outbox);
             let mut vhosts = BTreeMap::from([(Arc::clone(&name), vhost)]);
             // Rejected definitions were reported when the broker started.
@@ -276,6 +279,7 @@ impl Building for Built {
             // A reload may have changed them meanwhile.
             let limits = vhost_config(&shared.name, &opening.broker.limits()).limits;
             shared.lock().set_limits(limits);
+            shared.set_policies(opening.broker.policies_of(shared.name()));
         });
     }
 }
@@ -287,9 +291,12 @@ impl Holder for Opening {
             paging: replicated_paging(&limits),
             ..vhost_config(&self.replicated.name, &limits)
         };
+        let policies = self.broker.policies_of(&self.replicated.name);
+        let mut vhost = Vhost::new(config, seed());
+        vhost.set_policies(self.now(), policies, &mut VhostOutbox::default());
         Box::new(Built {
             opening: self,
-            vhost: Vhost::new(config, seed()),
+            vhost,
         })
     }
 

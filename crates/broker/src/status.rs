@@ -7,6 +7,7 @@ use std::time::SystemTime;
 use crosstie_config::Json;
 
 use super::broker::Broker;
+use super::policies::AppliedPolicies;
 use super::replicated::{self, Whose, shown};
 use super::replication::{Ownership, Replicated};
 
@@ -59,6 +60,7 @@ pub struct QueueStatus {
     pub consumers: usize,
     /// Bytes of its messages.
     pub bytes: usize,
+    pub policies: AppliedPolicies,
 }
 
 /// An exchange; the default one has no name.
@@ -74,6 +76,7 @@ pub struct ExchangeStatus {
     pub messages_delayed: u64,
     /// A JSON object.
     pub arguments: Json,
+    pub policies: AppliedPolicies,
 }
 
 /// A binding. Bindings of the default exchange, one per queue, are not listed.

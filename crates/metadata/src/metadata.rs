@@ -48,6 +48,9 @@ pub struct Layers {
     pub replicated: BTreeSet<Arc<str>>,
     pub permissions: Vec<Configured<UserInVhost, Permission>>,
     pub global_parameters: Vec<Configured<Arc<str>, Json>>,
+    /// By vhost and name.
+    pub policies: Vec<Configured<NameInVhost, Policy>>,
+    pub operator_policies: Vec<Configured<NameInVhost, Policy>>,
 }
 
 /// A key and a value of the configuration, or of the defaults.
@@ -103,8 +106,8 @@ impl Metadata {
             vhost_limits: Layered::new([]),
             user_limits: Layered::new([]),
             global_parameters: Layered::new(layers.global_parameters),
-            policies: Layered::new([]),
-            operator_policies: Layered::new([]),
+            policies: Layered::new(layers.policies),
+            operator_policies: Layered::new(layers.operator_policies),
         }
     }
 

@@ -46,6 +46,8 @@ fn layers() -> Layers {
             ),
         ],
         global_parameters: vec![("cluster_name".into(), "x".into(), Origin::Default)],
+        policies: Vec::new(),
+        operator_policies: Vec::new(),
     }
 }
 

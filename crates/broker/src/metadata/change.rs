@@ -8,6 +8,7 @@ use crosstie_config as model;
 use crosstie_metadata::{
     Applied, Change, Effect, Layers, Metadata, Origin, Outcome, Refusal, RefusalKind, VhostLimit,
 };
+use crosstie_queues::policy::Policies;
 use crosstie_store::NewSetting;
 
 use super::layers::add_created;
@@ -61,6 +62,7 @@ impl Broker {
         self.settle_owed_later();
         self.metadata.put(Arc::new(next));
         self.put_changed_users();
+        self.put_all_policies();
     }
 
     /// Forgets what a deleted vhost had.
@@ -197,13 +199,23 @@ impl Broker {
         }
     }
 
+    /// The policies of a vhost.
+    pub(crate) fn policies_of(&self, vhost: &str) -> Arc<Policies> {
+        Arc::new(self.metadata.now().policies(vhost))
+    }
+
+    /// Has a vhost follow its present policies, if it is open here. Queues and exchanges that exist follow in turn with
+    /// other work. Needs a tokio context.
     pub(crate) fn put_policies(&self, name: &str) {
-        let policies = Arc::new(self.metadata.now().policies(name));
         if let Ok(vhost) = self.vhost(name) {
-            let mut turn = vhost.turn(Instant::now());
-            let (vhost, now, outbox) = turn.enter();
-            vhost.set_policies(now, policies, outbox);
-            turn.finish();
+            vhost.set_policies(self.policies_of(name));
+        }
+    }
+
+    /// The same for all vhosts.
+    pub(crate) fn put_all_policies(&self) {
+        for vhost in self.vhosts() {
+            vhost.set_policies(self.policies_of(vhost.name()));
         }
     }
 
@@ -223,6 +235,14 @@ impl Broker {
 }
 
 impl SharedVhost {
+    /// Replaces the policies. Needs a tokio context.
+    pub(crate) fn set_policies(self: &Arc<Self>, policies: Arc<Policies>) {
+        let mut turn = self.turn(Instant::now());
+        let (vhost, now, outbox) = turn.enter();
+        vhost.set_policies(now, policies, outbox);
+        turn.finish();
+    }
+
     fn limit_queues(self: &Arc<Self>, max: Option<usize>) {
         let mut turn = self.turn(Instant::now());
         let (vhost, ..) = turn.enter();

@@ -55,6 +55,12 @@ pub(crate) static QUEUES: List = List {
             Show::Flags(&["durable", "exclusive", "auto_delete"]),
         ),
         column("arguments", Show::Arguments("arguments")),
+        column("policy", Show::Text("policy")),
+        column("operator policy", Show::Text("operator_policy")),
+        column(
+            "effective policy",
+            Show::Arguments("effective_policy_definition"),
+        ),
     ],
 };
 
@@ -70,6 +76,12 @@ pub(super) static EXCHANGES: List = List {
             Show::Flags(&["durable", "auto_delete", "internal"]),
         ),
         column("arguments", Show::Arguments("arguments")),
+        column("policy", Show::Text("policy")),
+        column("operator policy", Show::Text("operator_policy")),
+        column(
+            "effective policy",
+            Show::Arguments("effective_policy_definition"),
+        ),
     ],
 };
 

@@ -78,7 +78,8 @@ mod tests {
         let rows = [
             json!({"vhost": "/", "name": "a\u{1b}[2J\nb", "type": "quorum", "messages_ready": 5, "messages_unacked": 0,
                 "consumers": 12, "bytes": 4096, "durable": true, "exclusive": false,
-                "auto_delete": true, "arguments": {"x-expires": 5}}),
+                "auto_delete": true, "arguments": {"x-expires": 5}, "policy": "cap", "operator_policy": null,
+                "effective_policy_definition": {"max-length": 5}}),
             json!({"vhost": "nova", "name": "conductor", "type": "classic", "messages_ready": 1234,
                 "messages_unacked": 1, "consumers": 0, "bytes": 0, "durable": false,
                 "exclusive": false, "auto_delete": false, "arguments": {}}),
@@ -91,9 +92,9 @@ mod tests {
             [titles, first, second],
             [
                 "vhost   queue           type      ready   unacked   consumers   bytes   \
-                 features              arguments",
+                 features              arguments         policy   operator policy   effective policy",
                 "/       a\\u{1b}[2J\\nb   quorum        5         0          12    4096   \
-                 durable auto-delete   {\"x-expires\":5}",
+                 durable auto-delete   {\"x-expires\":5}   cap                        {\"max-length\":5}",
                 "nova    conductor       classic    1234         1           0       0",
             ]
         );

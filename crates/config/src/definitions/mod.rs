@@ -14,8 +14,8 @@ use crosstie_auth::{PasswordHash, Permissions};
 
 use crate::amqp::{GUEST, hash};
 use crate::model::{
-    AmqpPermission, AmqpUser, AmqpVhost, DefinedBinding, DefinedExchange, DefinedQueue,
-    Definitions, Json, Skipped,
+    AmqpPermission, AmqpUser, AmqpVhost, DefinedBinding, DefinedExchange, DefinedPolicy,
+    DefinedQueue, Definitions, Json, Skipped,
 };
 use skipped::{reason_for_exchange, reason_for_queue, skip};
 use value::Value;
@@ -63,6 +63,7 @@ impl Definitions {
         reading.exchanges(&file)?;
         reading.queues(&file)?;
         reading.bindings(&file)?;
+        reading.policies(&file)?;
         let more = skipped::in_file(&file)?;
         // Two lists of the file hold limits of vhosts.
         for skipped in more {
@@ -246,6 +247,48 @@ impl Reading {
                 arguments: binding.arguments("arguments")?,
             });
         }
+        Ok(())
+    }
+
+    /// Policies, and operator policies, which RabbitMQ writes as parameters.
+    fn policies(&mut self, file: &Value<'_>) -> Result<(), String> {
+        for policy in file.objects("policies")? {
+            self.policy(&policy, &policy, false)?;
+        }
+        for parameter in file.objects("parameters")? {
+            if parameter.text("component")? == "operator_policy" {
+                self.policy(&parameter, &parameter.object("value")?, true)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn policy(
+        &mut self,
+        named: &Value<'_>,
+        parts: &Value<'_>,
+        is_operator: bool,
+    ) -> Result<(), String> {
+        let (name, vhost) = (named.name("name")?, named.name("vhost")?);
+        if let Some(why) = self.no_home(vhost) {
+            let kind = if is_operator {
+                "operator policy"
+            } else {
+                "policy"
+            };
+            self.skip(format!("{kind} '{name}' in vhost '{vhost}'"), why);
+            return Ok(());
+        }
+        let part = |key| parts.get(key).cloned();
+        self.definitions.policies.push(DefinedPolicy {
+            vhost: vhost.to_owned(),
+            name: name.to_owned(),
+            is_operator,
+            pattern: part("pattern").unwrap_or_default(),
+            definition: part("definition").unwrap_or_default(),
+            priority: part("priority"),
+            apply_to: part("apply-to"),
+        });
         Ok(())
     }
 

@@ -29,18 +29,11 @@ const KNOWN: &[&str] = &[
 /// Names of the cluster and its nodes, which every file of newer versions has.
 const ABOUT_CLUSTERS: &[&str] = &["cluster_name", "cluster_tags", "internal_cluster_id"];
 
-/// An argument that only the definitions have would close the channels of clients that declare the queue without it.
-const NO_POLICIES: &str = "there are no policies: its settings hold only if the clients declare \
-    them as arguments of their queues and exchanges; an argument that they do not declare is answered with 406";
-
 /// Lists that are skipped as a whole, and unknown keys.
 pub(super) fn in_file(file: &Value<'_>) -> Result<Vec<Skipped>, String> {
     let mut skipped = Vec::new();
-    for policy in file.objects("policies")? {
-        skipped.push(skip(format!("policy {}", at_home(&policy)?), NO_POLICIES));
-    }
     for parameter in file.objects("parameters")? {
-        skipped.push(self::parameter(&parameter)?);
+        skipped.extend(self::parameter(&parameter)?);
     }
     for parameter in file.objects("global_parameters")? {
         let name = parameter.text("name")?;
@@ -174,11 +167,12 @@ fn has_zero(limits: Option<&Json>) -> bool {
     limits.is_some_and(|limits| limits.values().any(|limit| limit.as_i64() == Some(0)))
 }
 
-fn parameter(parameter: &Value<'_>) -> Result<Skipped, String> {
+/// `None`: it is read.
+fn parameter(parameter: &Value<'_>) -> Result<Option<Skipped>, String> {
     let component = parameter.text("component")?;
     let home = at_home(parameter)?;
-    Ok(match component {
-        "operator_policy" => skip(format!("operator policy {home}"), NO_POLICIES),
+    Ok(Some(match component {
+        "operator_policy" => return Ok(None),
         "vhost-limits" => {
             let vhost = parameter.text("vhost")?;
             limits_of_vhost(vhost, parameter.get("value"))
@@ -192,7 +186,7 @@ fn parameter(parameter: &Value<'_>) -> Result<Skipped, String> {
             format!("parameter {home} of '{other}'"),
             "no plugin is there that would read it",
         ),
-    })
+    }))
 }
 
 /// `'ha' in vhost '/'`.

@@ -38,6 +38,18 @@ impl<'a> Value<'a> {
         items.collect()
     }
 
+    /// An object that must be there.
+    pub(super) fn object(&self, key: &str) -> Result<Self, String> {
+        match self.json.get(key) {
+            Some(json @ Json::Object(_)) => Ok(Self {
+                way: format!("{}/{key}", self.way),
+                json,
+            }),
+            Some(other) => Err(self.unexpected(key, "an object", other)),
+            None => Err(format!("{}: \"{key}\" is missing", self.way)),
+        }
+    }
+
     pub(super) fn keys(&self) -> impl Iterator<Item = &'a str> + use<'a> {
         let object = self.json.as_object();
         object

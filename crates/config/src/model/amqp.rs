@@ -15,6 +15,7 @@ pub struct Definitions {
     pub exchanges: Vec<DefinedExchange>,
     pub queues: Vec<DefinedQueue>,
     pub bindings: Vec<DefinedBinding>,
+    pub policies: Vec<DefinedPolicy>,
     pub skipped: Vec<Skipped>,
 }
 
@@ -51,6 +52,18 @@ pub struct DefinedBinding {
     pub is_to_exchange: bool,
     pub routing_key: String,
     pub arguments: DefinedArguments,
+}
+
+/// A policy, or an operator policy, as the file has it: not checked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DefinedPolicy {
+    pub vhost: String,
+    pub name: String,
+    pub is_operator: bool,
+    pub pattern: Json,
+    pub definition: Json,
+    pub priority: Option<Json>,
+    pub apply_to: Option<Json>,
 }
 
 /// Arguments by name, as the file has them: whole numbers become `long` (`l`) in AMQP's tables,

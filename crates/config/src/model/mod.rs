@@ -47,7 +47,8 @@ pub use crate::catalogue::worker::guest::{GuestOutput, GuestWatch, GuestWorker};
 pub use crate::catalogue::worker::router::RouterWorker;
 pub use crate::catalogue::worker::small::HostMonitorWorker;
 pub use amqp::{
-    DefinedArguments, DefinedBinding, DefinedExchange, DefinedQueue, Definitions, Skipped,
+    DefinedArguments, DefinedBinding, DefinedExchange, DefinedPolicy, DefinedQueue, Definitions,
+    Skipped,
 };
 pub use crosstie_routing::{
     Allow, CancelAnswers, Disclose, DiscloseMe, EmptyEligible, OnLeave, Permission, RequestIdCheck,

@@ -50,8 +50,9 @@ impl RunningRouter {
         if let Some(amqp) = new.amqp.as_ref().filter(|_| self.router.amqp().is_none()) {
             self.start_amqp(&new.id, amqp)?;
         }
+        // A file of definitions may have changed under the same name.
         if let (Some(older), Some(newer)) = (&old.amqp, &new.amqp)
-            && older != newer
+            && (older != newer || newer.definitions.is_some())
         {
             ready.users = self.router.ready_users(newer)?;
             ready.vhosts = self.router.ready_vhosts(newer)?;
@@ -120,7 +121,9 @@ impl RunningRouter {
         }
         if let Some(users) = ready.users {
             self.router.put_users(users);
-            info!("Router '{worker}': AMQP users, permissions, vhosts or limits have changed");
+            if old.amqp != new.amqp {
+                info!("Router '{worker}': AMQP users, permissions, vhosts or limits have changed");
+            }
         }
         // After their permissions.
         if let Some(vhosts) = ready.vhosts {

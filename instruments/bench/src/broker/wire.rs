@@ -529,11 +529,7 @@ mod tests {
                 _ => panic!("no delivery"),
             }
         }
-        check(0);
-        check(1);
-        check(4088);
-        check(4089);
-        check(20_000);
+        [0, 1, 4088, 4089, 20_000].into_iter().for_each(check);
     }
 
     #[test]

@@ -298,6 +298,9 @@ fn about_queue(vhost: &str, queue: &QueueStatus) -> Json {
         "dead_letters_kept": queue.dead_letters_kept,
         "consumers": queue.consumers,
         "bytes": queue.bytes,
+        "policy": queue.policies.policy,
+        "operator_policy": queue.policies.operator_policy,
+        "effective_policy_definition": queue.policies.definition,
     })
 }
 
@@ -311,6 +314,9 @@ fn about_exchange(vhost: &str, exchange: &ExchangeStatus) -> Json {
         "internal": exchange.internal,
         "messages_delayed": exchange.messages_delayed,
         "arguments": exchange.arguments,
+        "policy": exchange.policies.policy,
+        "operator_policy": exchange.policies.operator_policy,
+        "effective_policy_definition": exchange.policies.definition,
     })
 }
 
