@@ -112,7 +112,8 @@ impl Broker {
         let replicated = replication::take(&amqp, &mut vhosts, &held);
         let store_path = directory.join(&amqp.store);
         let opened = vhosts.iter_mut().filter(|_| is_stored);
-        let (streams, troubles) = stream_files::open(&store_path, opened, &stored)?;
+        let (streams, troubles) =
+            stream_files::open(&store_path, opened, is_stored.then_some(&stored))?;
 
         let limits = &amqp.limits;
         let flow = FlowControl::new(limits.memory_bytes_max, limits.commit_bytes_max);
@@ -251,7 +252,7 @@ impl Broker {
                 }
             }
         }
-        self.settle_vhost(name, position, &result);
+        self.settle_commit(name, position, &result);
         if let Some(vhost) = self.find_local(name) {
             vhost.handle_commit(position, result);
         }

@@ -3,7 +3,7 @@
 use std::mem;
 use std::thread;
 
-use crosstie_queues::{Position, Record, StreamChange, Vhost, VhostConfig};
+use crosstie_queues::{Position, Record, Vhost, VhostConfig};
 
 use super::vhost::SharedVhost;
 
@@ -45,14 +45,6 @@ impl SharedVhost {
             self.phase.set_deleted();
         }
         position
-    }
-
-    /// The deletions of all of its streams.
-    pub(crate) fn deleted_streams(&self) -> Vec<StreamChange> {
-        let streams = self.lock().declared_streams().into_iter();
-        streams
-            .map(|stream| StreamChange::Deleted { id: stream.id })
-            .collect()
     }
 
     /// Frees its contents, without making a router's thread wait for that.

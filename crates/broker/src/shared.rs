@@ -180,6 +180,16 @@ impl Shared {
         }
     }
 
+    /// Has all streams of a vhost removed of which the store has nothing. Returns false if the router is stopping: the next
+    /// start removes them.
+    pub(crate) fn remove_streams(&self, vhost: &Arc<str>, position: Position) -> bool {
+        let keeper = self.streams.read();
+        let keeper = keeper.as_ref();
+        keeper
+            .map(|keeper| keeper.remove_vhost(vhost, position))
+            .is_some()
+    }
+
     /// Reads a page of a stream: the fuller the memory, the smaller a page. A stopping router reads no more.
     pub(crate) fn read_stream(&self, vhost: &Arc<str>, want: StreamWant) {
         if let Some(keeper) = &*self.streams.read() {

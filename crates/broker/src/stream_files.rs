@@ -15,11 +15,12 @@ fn directory_of(store: &Path) -> PathBuf {
     name.into()
 }
 
-/// Opens the streams that the vhosts have declared. An error names the path.
+/// Opens the streams that the vhosts have declared. `stored` are the vhosts of the store; `None` if another node has it, and
+/// the files are that node's. An error names the path.
 pub(super) fn open<'v, H: 'v>(
     store: &Path,
     vhosts: impl Iterator<Item = (&'v Arc<str>, &'v mut Vhost<H>)>,
-    stored: &BTreeSet<Arc<str>>,
+    stored: Option<&BTreeSet<Arc<str>>>,
 ) -> Result<(Directory, Vec<Trouble>), String> {
     let mut directory = Directory::new(&directory_of(store));
     let mut troubles = Vec::new();
@@ -40,7 +41,9 @@ pub(super) fn open<'v, H: 'v>(
             }));
         }
     }
-    directory.remove_deleted(stored.iter())?;
+    if let Some(stored) = stored {
+        directory.remove_deleted(stored.iter())?;
+    }
     Ok((directory, troubles))
 }
 
@@ -50,9 +53,35 @@ pub(super) fn mark_deleted(store: &Path, vhost: &str) -> io::Result<()> {
     Directory::new(&directory_of(store)).mark_deleted(vhost)
 }
 
+/// Sets the streams' files aside that a former vhost of that name has left. Returns their path.
+pub(super) fn set_left_aside(store: &Path, vhost: &str) -> io::Result<Option<String>> {
+    Directory::new(&directory_of(store)).set_left_aside(vhost)
+}
+
 /// Messages of a stream that cannot be read.
 pub(super) struct Trouble {
     pub(super) vhost: Arc<str>,
     pub(super) id: QueueId,
     pub(super) what: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn the_files_of_another_nodes_store_stay() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let store = directory.path().join("kept");
+        let streams = directory_of(&store).join("vhost-v");
+        let nothing = || std::iter::empty::<(&Arc<str>, &mut Vhost<u64>)>();
+        fs::create_dir_all(streams.join("1-0000000000000001")).expect("is made");
+        mark_deleted(&store, "v").expect("is marked");
+        open(&store, nothing(), None).expect("is opened");
+        assert!(streams.exists());
+        open(&store, nothing(), Some(&BTreeSet::new())).expect("is opened");
+        assert!(!streams.exists());
+    }
 }

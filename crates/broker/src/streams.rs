@@ -31,17 +31,19 @@ impl Broker {
         }
         let (broker, of_thread) = (Arc::downgrade(self), context.clone());
         let on_written = move |vhost: &Arc<str>, written: Written| {
-            if let Some(broker) = broker.upgrade()
-                && let Some(vhost) = broker.find_local(vhost)
-            {
-                let _context = of_thread.enter();
-                let position = written.position;
-                vhost.handle_written(written);
-                if let Some(position) = position.filter(|_| vhost.is_deleted()) {
-                    broker.settle_streams(&vhost.name, position);
-                }
-                crosstie_transport::uncork_all();
+            let Some(broker) = broker.upgrade() else {
+                return;
+            };
+            let _context = of_thread.enter();
+            let (position, found) = (written.position, broker.find_local(vhost));
+            if let Some(found) = &found {
+                found.handle_written(written);
             }
+            let is_gone = found.is_none_or(|found| found.is_deleted());
+            if let Some(position) = position.filter(|_| is_gone) {
+                broker.settle_streams(vhost, position, Ok(()));
+            }
+            crosstie_transport::uncork_all();
         };
         let (broker, of_thread) = (Arc::downgrade(self), context.clone());
         let on_read = move |vhost: &Arc<str>, pages| {
@@ -63,15 +65,22 @@ impl Broker {
         };
         let (broker, of_thread) = (Arc::downgrade(self), context.clone());
         let on_unwritten = move |vhost: &Arc<str>, mut unwritten: Unwritten<'_>| {
-            if let Some(broker) = broker.upgrade()
-                && let Some(vhost) = broker.find_local(vhost)
-            {
-                let _context = of_thread.enter();
-                vhost.handle_unwritten(unwritten);
-                crosstie_transport::uncork_all();
-            } else {
+            let Some(broker) = broker.upgrade() else {
                 unwritten.give_up();
+                return;
+            };
+            let _context = of_thread.enter();
+            let (position, why) = (unwritten.position(), unwritten.error);
+            let found = broker.find_local(vhost);
+            if found.as_ref().is_none_or(|found| found.is_deleted()) {
+                // They go with their vhost, whose deletion waits behind them.
+                unwritten.give_up();
+                broker.settle_streams(vhost, position, Err(why.to_owned()));
             }
+            if let Some(found) = found {
+                found.handle_unwritten(unwritten);
+            }
+            crosstie_transport::uncork_all();
         };
         let started = Keeper::start(directory, on_written, on_unwritten, on_read, on_trouble);
         let keeper = started.map_err(|error| format!("the streams' threads: {error}"))?;

@@ -172,6 +172,13 @@ impl Broker {
         let position = match &found {
             Some(vhost) => vhost.submit_last(record, change == Change::Delete),
             None => {
+                if change == Change::Create
+                    && let Err(error) = self.set_left_streams_aside(name)
+                {
+                    changes.pending.remove(name);
+                    drop(changes);
+                    return on_done(Err(error));
+                }
                 let position = self.making.position_first();
                 self.shared.submit(name, vec![record], position);
                 position
@@ -183,13 +190,22 @@ impl Broker {
         }
     }
 
-    /// Concludes the creation or deletion of a vhost whose record the store has, or reports that it cannot write.
-    pub(crate) fn settle_vhost(
+    /// The store has committed records of a vhost up to a position, or could not.
+    pub(crate) fn settle_commit(
         self: &Arc<Self>,
         name: &str,
         position: Position,
         result: &Result<(), NotCommitted<'_>>,
     ) {
+        let outcome = match result {
+            Ok(()) => Ok(()),
+            Err(NotCommitted { error, .. }) => Err(error.to_string()),
+        };
+        self.settle_vhost(name, position, outcome);
+    }
+
+    /// Concludes the creation or deletion of a vhost whose record the store has, or reports that it cannot write.
+    fn settle_vhost(self: &Arc<Self>, name: &str, position: Position, result: Result<(), String>) {
         let mut changes = self.vhost_changes.lock();
         let Some(pending) = changes.pending.get_mut(name) else {
             return;
@@ -203,10 +219,11 @@ impl Broker {
         let outcome = match (result, pending.change) {
             (Ok(()), Change::Delete) if self.remove_streams(name, pending) => return,
             (Ok(()), _) => Ok(true),
-            (Err(NotCommitted { error, .. }), change) => {
+            (Err(error), change) => {
                 let undone = match change {
                     Change::Create => "created once the store can write",
-                    _ => "closed, and deleted once the store can write",
+                    Change::Delete => "closed, and deleted once the store can write",
+                    Change::RemoveStreams => "deleted once the files of its streams can be moved",
                 };
                 let why = format!("vhost '{name}' is {undone}: {error}");
                 Err(OperatorError::Refused { why })
@@ -234,25 +251,47 @@ impl Broker {
         }
     }
 
-    /// Has the files of a deleted vhost's streams removed, before another vhost can have its name. Returns whether there
-    /// are streams.
+    /// Has the files of a deleted vhost's streams removed, before another vhost can have its name. Returns whether that is
+    /// reported.
     fn remove_streams(&self, name: &str, pending: &mut Pending) -> bool {
-        let (Some(vhost), Some(Position(last))) = (self.find_local(name), pending.position) else {
+        let Some(Position(last)) = pending.position.filter(|_| self.making.store.is_some()) else {
             return false;
         };
-        let changes = vhost.deleted_streams();
-        if changes.is_empty() {
+        let position = Position(last + 1);
+        if !self.shared.remove_streams(&name.into(), position) {
             return false;
         }
-        let position = Position(last + 1);
         (pending.change, pending.position) = (Change::RemoveStreams, Some(position));
-        self.shared
-            .submit_to_streams(&vhost.name, changes, Vec::new(), position);
         true
     }
 
-    /// The streams' thread has written changes of a deleted vhost up to a position.
-    pub(crate) fn settle_streams(self: &Arc<Self>, name: &str, position: Position) {
+    /// A vhost that the store has nothing of has no files: none of a vhost whose deletion was cut short, either.
+    fn set_left_streams_aside(&self, name: &str) -> Result<(), OperatorError> {
+        let Some(store) = &self.making.store else {
+            return Ok(());
+        };
+        match stream_files::set_left_aside(store, name) {
+            Ok(None) => {}
+            Ok(Some(aside)) => tracing::warn!(
+                "vhost '{name}': streams of a former vhost of that name are now in '{aside}'"
+            ),
+            Err(error) => {
+                let why = format!(
+                    "vhost '{name}': streams of a former vhost of that name cannot be moved: {error}"
+                );
+                return Err(OperatorError::Refused { why });
+            }
+        }
+        Ok(())
+    }
+
+    /// The streams' thread has handled what a deleted vhost had submitted up to a position, or could not.
+    pub(crate) fn settle_streams(
+        self: &Arc<Self>,
+        name: &str,
+        position: Position,
+        result: Result<(), String>,
+    ) {
         let pending = self
             .vhost_changes
             .lock()
@@ -260,7 +299,7 @@ impl Broker {
             .get(name)
             .map(|p| p.change);
         if pending == Some(Change::RemoveStreams) {
-            self.settle_vhost(name, position, &Ok(()));
+            self.settle_vhost(name, position, result);
         }
     }
 

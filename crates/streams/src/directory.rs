@@ -54,6 +54,19 @@ impl Directory {
         self.disk.sync(&directory)
     }
 
+    /// Sets the files aside that are left of a former vhost of that name, before another is created. Returns their path. What
+    /// is marked is removed at the next start.
+    pub fn set_left_aside(&self, vhost: &str) -> io::Result<Option<String>> {
+        let directory = files::of_vhost(vhost);
+        let names = names_if_there(&*self.disk, &directory)?;
+        let suffix = match names.iter().any(|name| name == files::MARK) {
+            true => files::DELETED,
+            false => files::ORPHAN,
+        };
+        let aside = set_aside(&*self.disk, &directory, suffix)?;
+        Ok(aside.map(|aside| self.root.join(aside).display().to_string()))
+    }
+
     /// Has the directories of vhosts removed that are marked, if the store has nothing of the vhost. To be called after all
     /// vhosts are opened. An error names the path.
     pub fn remove_deleted<'s>(
@@ -83,10 +96,9 @@ impl Directory {
             if !is_marked && !parts.is_empty() {
                 continue;
             }
-            let aside = format!("{name}{}", files::DELETED);
-            let renamed = self.disk.rename(&name, &aside);
-            renamed.map_err(|error| self.error(&name, &error))?;
-            self.removed.push(aside);
+            let aside = set_aside(&*self.disk, &name, files::DELETED);
+            let aside = aside.map_err(|error| self.error(&name, &error))?;
+            self.removed.extend(aside);
         }
         Ok(())
     }
@@ -160,6 +172,29 @@ impl Directory {
     }
 }
 
+/// Gives the directory of a vhost's streams a name that none has. Returns that; `None` if there is no directory.
+pub(crate) fn set_aside(
+    disk: &dyn Disk,
+    directory: &str,
+    suffix: &str,
+) -> io::Result<Option<String>> {
+    let names: HashSet<String> = names_if_there(disk, "")?.into_iter().collect();
+    if !names.contains(directory) {
+        if !names.is_empty() {
+            // An attempt before may have failed here.
+            disk.sync("")?;
+        }
+        return Ok(None);
+    }
+    let numbered = (1..=u64::MAX).map(|nth| format!("{directory}.{nth}{suffix}"));
+    let mut free = numbered.filter(|aside| !names.contains(aside));
+    let aside = free.next().unwrap_or_default();
+    disk.rename(directory, &aside)?;
+    // Before a later file by the former path: a power loss must not bring these back beside it.
+    disk.sync("")?;
+    Ok(Some(aside))
+}
+
 /// A name for an orphan that none has yet: another stream may have had its number before.
 fn aside(name: &str, names: &[String]) -> String {
     let orphan = format!("{name}{}", files::ORPHAN);
@@ -205,6 +240,38 @@ mod tests {
         assert!(
             orphans[0].ends_with(&format!("{path}.orphan")),
             "{orphans:?}"
+        );
+    }
+
+    #[test]
+    fn what_is_left_of_a_deleted_vhost_is_not_the_next_ones() {
+        let root = tempfile::tempdir().expect("a directory");
+        let directory = Directory::new(root.path());
+        let path = root.path().join("vhost-v");
+        assert_eq!(directory.set_left_aside("v").expect("is there"), None);
+        for is_marked in [false, true] {
+            fs::create_dir_all(path.join("1-0000000000000001")).expect("is made");
+            if is_marked {
+                directory.mark_deleted("v").expect("is marked");
+            }
+            let aside = directory.set_left_aside("v").expect("is set aside");
+            let end = if is_marked { ".1.deleted" } else { ".1.orphan" };
+            assert!(aside.is_some_and(|aside| aside.ends_with(end)));
+            assert!(!path.exists());
+        }
+        // A start removes what was marked, and keeps the other one.
+        let mut directory = Directory::new(root.path());
+        directory.remove_deleted([].iter()).expect("is there");
+        assert_eq!(directory.removed, ["vhost-v.1.deleted"]);
+        // A deletion that was not finished meets an earlier one.
+        fs::create_dir_all(path.join("1-0000000000000001")).expect("is made");
+        directory.mark_deleted("v").expect("is marked");
+        directory.removed.clear();
+        directory.remove_deleted([].iter()).expect("is there");
+        directory.removed.sort();
+        assert_eq!(
+            directory.removed,
+            ["vhost-v.1.deleted", "vhost-v.2.deleted"]
         );
     }
 

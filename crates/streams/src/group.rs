@@ -32,6 +32,8 @@ pub(crate) struct Group {
     /// Records of submissions that only remove messages.
     departures: Vec<Record>,
     pub(crate) warning: Option<String>,
+    /// All streams of the vhost go.
+    pub(crate) is_vhost_gone: bool,
     /// It could not be written, and is tried again then.
     pub(crate) retry_at: Option<Instant>,
 }
@@ -52,6 +54,7 @@ impl Group {
         self.position = submission.position;
         self.submissions += 1;
         self.bytes += submission.bytes;
+        self.is_vhost_gone |= submission.is_vhost_gone;
         for change in submission.changes {
             match change {
                 StreamChange::Appended { id, append } => {
@@ -77,6 +80,11 @@ impl Group {
 
     pub(crate) fn has_appends(&self) -> bool {
         self.appends.iter().any(|(_, appends)| !appends.is_empty())
+    }
+
+    /// Whether it has to be tried again after a failure.
+    pub(crate) fn has_rest(&self) -> bool {
+        self.is_vhost_gone || self.has_appends()
     }
 
     /// Removes records that cancel each other.

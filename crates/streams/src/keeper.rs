@@ -8,7 +8,7 @@ use crosstie_queues::{Position, QueueId, Record, StreamChange, StreamWant};
 
 use crate::directory::Directory;
 use crate::group::{self, Unwritten};
-use crate::orders::{Order, ReadPages, Shared, Submission, Written, lock};
+use crate::orders::{Order, ReadPages, Removed, Shared, Submission, Written, lock};
 use crate::reading::Reading;
 use crate::writing::{Reports, Writing};
 
@@ -38,7 +38,8 @@ impl Keeper {
         } = directory;
         let mut writing = Writing::new(Arc::clone(&shared), Arc::clone(&disk), &logs);
         *lock(&shared.logs) = logs;
-        lock(&shared.reads).removed = removed;
+        let removed = removed.into_iter().map(Removed::Tree);
+        lock(&shared.reads).removed = removed.collect();
         let mut reading = Reading::new(Arc::clone(&shared), disk);
         let reports = Reports {
             on_written,
@@ -66,15 +67,33 @@ impl Keeper {
         let of_changes = changes.iter().map(group::change_bytes);
         let of_records = records.iter().map(group::record_bytes);
         let bytes = of_changes.sum::<usize>() + of_records.sum::<usize>();
-        let mut waiting = lock(&self.shared.waiting);
-        waiting.bytes += bytes;
-        waiting.submissions.push(Submission {
+        self.push(Submission {
             vhost: Arc::clone(vhost),
             changes,
             records,
             position,
             bytes,
+            is_vhost_gone: false,
+        })
+    }
+
+    /// Removes all streams of a vhost of which the store has nothing any more. Once `position` is written, their files
+    /// have other paths, so that another vhost may have its name. Until then it is tried again.
+    pub fn remove_vhost(&self, vhost: &Arc<str>, position: Position) {
+        self.push(Submission {
+            vhost: Arc::clone(vhost),
+            changes: Vec::new(),
+            records: Vec::new(),
+            position,
+            bytes: 0,
+            is_vhost_gone: true,
         });
+    }
+
+    fn push(&self, submission: Submission) -> usize {
+        let mut waiting = lock(&self.shared.waiting);
+        waiting.bytes += submission.bytes;
+        waiting.submissions.push(submission);
         self.shared.wake_writer.notify_one();
         waiting.bytes + waiting.taken_bytes
     }
@@ -118,5 +137,89 @@ impl Keeper {
 impl Drop for Keeper {
     fn drop(&mut self) {
         self.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use crosstie_queues::{MessageContent, StreamAppend, StreamLimits, Time};
+
+    use super::*;
+    use crate::files;
+
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    fn appended(offset: u64) -> StreamChange {
+        StreamChange::Appended {
+            id: QueueId(1),
+            append: StreamAppend {
+                offset,
+                at: Time(1),
+                limits: StreamLimits::default(),
+                name: "s".into(),
+                content: Arc::new(MessageContent::new("", "s", &[0, 0], b"kept")),
+            },
+        }
+    }
+
+    #[test]
+    fn streams_of_a_deleted_vhost_are_not_those_of_the_next_of_its_name() {
+        let root = tempfile::tempdir().expect("a directory");
+        let vhost: Arc<str> = "v".into();
+        let (written, is_written) = mpsc::channel();
+        let (unwritten, is_unwritten) = mpsc::channel();
+        let keeper = Keeper::start(
+            Directory::new(root.path()),
+            move |_, report| drop(written.send(report)),
+            move |_, report| drop(unwritten.send(report.error.to_owned())),
+            |_, _| {},
+            |_, _, _| {},
+        );
+        let keeper = keeper.expect("is started");
+        let streams = root.path().join(files::of_vhost(&vhost));
+        for life in 0..3 {
+            for offset in 0..2 {
+                keeper.submit(&vhost, vec![appended(offset)], Vec::new(), Position(offset));
+                let report = is_written.recv_timeout(PATIENCE).expect("is written");
+                let (_, extent, _) = &report.streams[0];
+                assert_eq!((extent.first, extent.end), (0, offset + 1), "life {life}");
+            }
+            // What is left of another deletion does not prevent this one.
+            let aside = root.path().join("vhost-v.1.deleted");
+            fs::create_dir_all(aside.join("left")).expect("is made");
+            keeper.remove_vhost(&vhost, Position(2));
+            let report = is_written.recv_timeout(PATIENCE).expect("is written");
+            assert_eq!((report.position, report.error), (Some(Position(2)), None));
+            assert!(!streams.exists(), "the name is free");
+        }
+        assert!(is_unwritten.try_recv().is_err());
+        assert!(keeper.stop());
+    }
+
+    #[test]
+    fn a_vhost_is_not_removed_before_its_files_are_set_aside() {
+        let root = tempfile::tempdir().expect("a directory");
+        let vhost: Arc<str> = "v".into();
+        let (tell, told) = mpsc::channel();
+        let failed = tell.clone();
+        // A file in the place of the streams' directory.
+        let path = root.path().join("streams");
+        fs::write(&path, "in the way").expect("is written");
+        let keeper = Keeper::start(
+            Directory::new(&path),
+            move |_, report| tell.send(report.position).expect("is awaited"),
+            move |_, _| failed.send(None).expect("is awaited"),
+            |_, _| {},
+            |_, _, _| {},
+        );
+        let keeper = keeper.expect("is started");
+        keeper.remove_vhost(&vhost, Position(2));
+        assert_eq!(told.recv_timeout(PATIENCE), Ok(None));
+        fs::remove_file(&path).expect("is removed");
+        while told.recv_timeout(PATIENCE).expect("is tried again") != Some(Position(2)) {}
     }
 }

@@ -65,14 +65,52 @@ pub(crate) struct Submission {
     pub(crate) records: Vec<Record>,
     pub(crate) position: Position,
     pub(crate) bytes: usize,
+    /// The store has nothing of the vhost any more: all of its streams go.
+    pub(crate) is_vhost_gone: bool,
 }
 
 #[derive(Default)]
 pub(crate) struct Reads {
     pub(crate) orders: VecDeque<Order>,
-    /// Files and directories to be removed.
-    pub(crate) removed: Vec<String>,
+    /// In the order of their removal.
+    pub(crate) removed: VecDeque<Removed>,
+    /// What the paths of removed files begin with: their handles are closed before the next order is read, since later
+    /// files may have these paths.
+    pub(crate) forgotten: Vec<String>,
     pub(crate) is_stopping: bool,
+}
+
+/// What the reader's thread removes, a file at a time between orders.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Removed {
+    File(String),
+    /// A directory with all that it has.
+    Tree(String),
+    /// A directory whose files are removed before it.
+    Directory(String),
+}
+
+impl Reads {
+    pub(crate) fn remove_tree(&mut self, path: String) {
+        self.removed.push_back(Removed::Tree(path));
+    }
+
+    pub(crate) fn remove_file(&mut self, path: String) {
+        self.forgotten.push(path.clone());
+        self.removed.push_back(Removed::File(path));
+    }
+
+    /// The files of a directory have other paths by now, and others may get theirs.
+    pub(crate) fn forget_directory(&mut self, path: &str) {
+        let within = format!("{path}/");
+        let is_within = |removed: &Removed| match removed {
+            Removed::File(path) | Removed::Tree(path) | Removed::Directory(path) => {
+                path.starts_with(&within)
+            }
+        };
+        self.removed.retain(|removed| !is_within(removed));
+        self.forgotten.push(within);
+    }
 }
 
 pub(crate) struct Order {

@@ -8,9 +8,8 @@ use std::time::{Duration, Instant};
 use crosstie_disk::Disk;
 use crosstie_queues::{QueueId, StreamFilter, StreamFrom, StreamPage, StreamWant};
 
-use crate::files;
 use crate::log::Log;
-use crate::orders::{Order, ReadPages, Shared, lock};
+use crate::orders::{Order, ReadPages, Removed, Shared, lock};
 use crate::read::Pages;
 
 /// Maximum pages that are read before they are handed over.
@@ -72,18 +71,21 @@ impl Reading {
             for (vhost, pages) in pages {
                 on_read(&vhost, pages);
             }
-            for path in removed {
-                self.remove(&path);
+            if let Some(removed) = removed {
+                self.remove(removed);
             }
         }
     }
 
-    /// Waits for orders, and takes some. `None` at the end.
-    fn take(&mut self) -> Option<(Vec<Order>, Vec<String>)> {
+    /// Waits for orders, and takes some, with one removal. `None` at the end.
+    fn take(&mut self) -> Option<(Vec<Order>, Option<Removed>)> {
         let mut reads = lock(&self.shared.reads);
         loop {
             if reads.is_stopping {
                 return None;
+            }
+            for path in mem::take(&mut reads.forgotten) {
+                self.pages.forget(&path);
             }
             let now = Instant::now();
             let due = self.again.extract_if(.., |(at, _)| *at <= now);
@@ -91,7 +93,7 @@ impl Reading {
             if !reads.orders.is_empty() || !reads.removed.is_empty() {
                 let count = reads.orders.len().min(PAGES_MAX);
                 let orders = reads.orders.drain(..count).collect();
-                return Some((orders, mem::take(&mut reads.removed)));
+                return Some((orders, reads.removed.pop_front()));
             }
             if self.again.is_empty() {
                 let woken = self.shared.wake_reader.wait(reads);
@@ -172,12 +174,24 @@ impl Reading {
         found.filter(|page| !page.is_empty())
     }
 
-    /// Removes a file or a directory, which the next start would remove otherwise.
-    fn remove(&mut self, path: &str) {
-        self.pages.forget(path);
-        let _ = match path.ends_with(files::DELETED) {
-            true => self.disk.remove_directory(path),
-            false => self.disk.remove(path),
+    /// Removes a file, which the next start would remove otherwise. A directory's files are removed one after the other.
+    fn remove(&self, removed: Removed) {
+        let _ = match removed {
+            Removed::File(path) => self.disk.remove(&path),
+            Removed::Directory(path) => self.disk.remove_directory(&path),
+            Removed::Tree(path) => match self.disk.names(&path) {
+                Err(_) => self.disk.remove(&path),
+                Ok(names) => {
+                    let mut reads = lock(&self.shared.reads);
+                    let parts = names.iter().map(|name| format!("{path}/{name}"));
+                    let parts: Vec<_> = parts.map(Removed::Tree).collect();
+                    reads.removed.push_front(Removed::Directory(path));
+                    parts
+                        .into_iter()
+                        .for_each(|part| reads.removed.push_front(part));
+                    Ok(())
+                }
+            },
         };
     }
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crosstie_disk::Disk;
 use crosstie_queues::{QueueId, StreamAppend};
 
-use crate::directory::Key;
+use crate::directory::{self, Key};
 use crate::files;
 use crate::group::{self, Group, Unwritten};
 use crate::log::{Log, empty};
@@ -71,7 +71,7 @@ impl Writing {
                     continue;
                 };
                 (reports.on_unwritten)(&vhost, Unwritten::new(&mut group, &error, is_last));
-                match group.has_appends() {
+                match group.has_rest() {
                     true => {
                         group.retry_at = Some(Instant::now() + RETRY);
                         self.groups.push((vhost, group));
@@ -126,6 +126,13 @@ impl Writing {
         group: &mut Group,
         on_written: &dyn Fn(&Arc<str>, Written),
     ) -> Result<(), String> {
+        if group.is_vhost_gone {
+            let removed = self.remove_vhost(vhost);
+            let fault =
+                |error| format!("the files of a deleted vhost cannot be set aside: {error}");
+            removed.map_err(fault)?;
+            group.is_vhost_gone = false;
+        }
         if let Err(error) = self.delete(vhost, mem::take(&mut group.deleted)) {
             let what = "the files of a deleted stream cannot be removed";
             group.warning = Some(format!("{what}: {error}"));
@@ -220,17 +227,44 @@ impl Writing {
         }
         // Before they are removed: a start must not take what is left of them for a damaged stream.
         self.disk.sync(&files::of_vhost(vhost))?;
-        lock(&self.shared.reads).removed.extend(removed);
+        let mut reads = lock(&self.shared.reads);
+        for (directory, aside) in removed {
+            reads.forget_directory(&directory);
+            reads.remove_tree(aside);
+        }
+        drop(reads);
         self.shared.wake_reader.notify_one();
         outcome
     }
 
-    /// Gives a deleted stream's directory another name. Adds the paths of its files, by both names.
+    /// Sets the files of all streams of a vhost aside, and has them removed.
+    fn remove_vhost(&mut self, vhost: &Arc<str>) -> io::Result<()> {
+        lock(&self.shared.logs).retain(|(of, _), log| {
+            let is_gone = of == vhost;
+            if is_gone {
+                self.writer.forget(&log.directory);
+                *log.table() = Default::default();
+            }
+            !is_gone
+        });
+        let directory = files::of_vhost(vhost);
+        let aside = directory::set_aside(&*self.disk, &directory, files::DELETED)?;
+        let mut reads = lock(&self.shared.reads);
+        reads.forget_directory(&directory);
+        if let Some(aside) = aside {
+            reads.remove_tree(aside);
+        }
+        drop(reads);
+        self.shared.wake_reader.notify_one();
+        Ok(())
+    }
+
+    /// Gives a deleted stream's directory another name. Adds both names.
     fn set_aside(
         &mut self,
         vhost: &Arc<str>,
         id: QueueId,
-        removed: &mut Vec<String>,
+        removed: &mut Vec<(String, String)>,
     ) -> io::Result<()> {
         let log = lock(&self.shared.logs).remove(&(Arc::clone(vhost), id));
         let Some(log) = log else {
@@ -244,8 +278,7 @@ impl Writing {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             renamed => renamed?,
         }
-        removed.push(log.directory.clone());
-        removed.push(aside);
+        removed.push((log.directory.clone(), aside));
         Ok(())
     }
 
@@ -254,7 +287,9 @@ impl Writing {
         let removed = self.writer.retire(log, now_ms());
         let is_any = !removed.is_empty();
         if is_any {
-            lock(&self.shared.reads).removed.extend(removed);
+            let mut reads = lock(&self.shared.reads);
+            removed.into_iter().for_each(|path| reads.remove_file(path));
+            drop(reads);
             self.shared.wake_reader.notify_one();
         }
         is_any

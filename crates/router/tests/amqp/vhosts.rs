@@ -13,18 +13,20 @@ use crosstie_router::amqp::{OperatorError, Operators};
 
 use crate::rig::{Client, Rig, Setting};
 
+const PATIENCE: Duration = Duration::from_secs(60);
+
 type Outcome = Result<bool, OperatorError>;
 
 fn add(operators: &Operators, vhost: &str) -> Outcome {
     let (done, outcome) = mpsc::channel();
     operators.add_vhost(vhost, move |outcome| drop(done.send(outcome)));
-    outcome.recv().expect("is called")
+    outcome.recv_timeout(PATIENCE).expect("is called")
 }
 
 fn delete(operators: &Operators, vhost: &str) -> Outcome {
     let (done, outcome) = mpsc::channel();
     operators.delete_vhost(vhost, move |outcome| drop(done.send(outcome)));
-    outcome.recv().expect("is called")
+    outcome.recv_timeout(PATIENCE).expect("is called")
 }
 
 fn names(operators: &Operators) -> Vec<String> {
@@ -233,4 +235,61 @@ fn contents_of_a_vhost_that_nothing_opens_are_deleted_too() {
         }
         rig.router.stop();
     }
+}
+
+#[test]
+fn a_vhost_has_no_messages_of_a_former_one_of_its_name() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut former = setting();
+    former.amqp.vhosts.push(AmqpVhost {
+        name: "v".to_owned(),
+        ..former.amqp.vhosts[0].clone()
+    });
+    let rig = Rig::start_with(directory.path(), &former);
+    fill(&mut enter(&rig, "v"));
+    rig.router.stop();
+    let rig = start(directory.path());
+    let operators = rig.router.amqp().expect("is on");
+    assert_eq!(delete(&operators, "v"), Ok(true));
+    assert_eq!(add(&operators, "v"), Ok(true));
+    let mut client = enter(&rig, "v");
+    client.declare("q", true);
+    declare_stream(&mut client, "s");
+    drop(client);
+    rig.router.stop();
+    // Files that a deletion left as the node was killed.
+    let streams = directory.path().join("kept.streams");
+    fs::create_dir_all(streams.join("vhost-w/1-0000000000000001")).expect("is made");
+    let rig = start(directory.path());
+    let operators = rig.router.amqp().expect("is on");
+    let queues = operators.queues("v").expect("is there");
+    let messages: Vec<_> = queues.iter().map(|queue| queue.messages_ready).collect();
+    assert_eq!(messages, [0, 0]);
+    assert_eq!(add(&operators, "w"), Ok(true));
+    assert!(!streams.join("vhost-w").exists());
+    assert!(streams.join("vhost-w.1.orphan").exists());
+}
+
+#[test]
+fn a_vhost_whose_streams_cannot_be_written_is_deleted() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let rig = start(directory.path());
+    let operators = rig.router.amqp().expect("is on");
+    assert_eq!(add(&operators, "v"), Ok(true));
+    let streams = directory.path().join("kept.streams");
+    fs::create_dir_all(&streams).expect("is made");
+    fs::write(streams.join("vhost-v"), "in the way").expect("is written");
+    let mut client = enter(&rig, "v");
+    declare_stream(&mut client, "s");
+    // Nobody can be told that it is refused.
+    client.publish("s", b"lost", 2);
+    client.declare("q", true);
+    assert_eq!(delete(&operators, "v"), Ok(true));
+    assert_eq!(names(&operators), ["/"]);
+    assert_eq!(add(&operators, "v"), Ok(true));
+    let mut client = enter(&rig, "v");
+    declare_stream(&mut client, "s");
+    client.confirms();
+    client.publish("s", b"kept", 2);
+    client.expect("1 basic.ack");
 }
