@@ -111,9 +111,8 @@ impl Broker {
         skipped.extend(import::define(&definitions, now, &mut vhosts));
         let replicated = replication::take(&amqp, &mut vhosts, &held);
         let store_path = directory.join(&amqp.store);
-        let opened = vhosts.iter_mut().filter(|_| is_stored);
-        let (streams, troubles) =
-            stream_files::open(&store_path, opened, is_stored.then_some(&stored))?;
+        let opened = is_stored.then(|| vhosts.iter_mut());
+        let (streams, troubles) = stream_files::open(&store_path, opened, &stored)?;
 
         let limits = &amqp.limits;
         let flow = FlowControl::new(limits.memory_bytes_max, limits.commit_bytes_max);
@@ -297,7 +296,7 @@ impl Broker {
         for vhost in self.local_vhosts() {
             vhost.rest();
         }
-        self.shared.stop_committer()
+        self.stop_changes()
     }
 
     /// Copies the store to a file that must not exist yet. In the copy, every delivered message is marked as delivered.

@@ -15,15 +15,18 @@ fn directory_of(store: &Path) -> PathBuf {
     name.into()
 }
 
-/// Opens the streams that the vhosts have declared. `stored` are the vhosts of the store; `None` if another node has it, and
-/// the files are that node's. An error names the path.
+/// Opens the streams that the vhosts have declared. `vhosts` is `None` if another node has the store: the files are that
+/// node's. An error names the path.
 pub(super) fn open<'v, H: 'v>(
     store: &Path,
-    vhosts: impl Iterator<Item = (&'v Arc<str>, &'v mut Vhost<H>)>,
-    stored: Option<&BTreeSet<Arc<str>>>,
+    vhosts: Option<impl Iterator<Item = (&'v Arc<str>, &'v mut Vhost<H>)>>,
+    stored: &BTreeSet<Arc<str>>,
 ) -> Result<(Directory, Vec<Trouble>), String> {
     let mut directory = Directory::new(&directory_of(store));
     let mut troubles = Vec::new();
+    let Some(vhosts) = vhosts else {
+        return Ok((directory, troubles));
+    };
     for (name, vhost) in vhosts {
         let declared = vhost.declared_streams();
         let (found, orphans) = directory.open(name, &declared)?;
@@ -41,9 +44,7 @@ pub(super) fn open<'v, H: 'v>(
             }));
         }
     }
-    if let Some(stored) = stored {
-        directory.remove_deleted(stored.iter())?;
-    }
+    directory.remove_deleted(stored.iter())?;
     Ok((directory, troubles))
 }
 
@@ -79,9 +80,10 @@ mod tests {
         let nothing = || std::iter::empty::<(&Arc<str>, &mut Vhost<u64>)>();
         fs::create_dir_all(streams.join("1-0000000000000001")).expect("is made");
         mark_deleted(&store, "v").expect("is marked");
-        open(&store, nothing(), None).expect("is opened");
+        let others = Some(nothing()).filter(|_| false);
+        open(&store, others, &BTreeSet::new()).expect("is opened");
         assert!(streams.exists());
-        open(&store, nothing(), Some(&BTreeSet::new())).expect("is opened");
+        open(&store, Some(nothing()), &BTreeSet::new()).expect("is opened");
         assert!(!streams.exists());
     }
 }

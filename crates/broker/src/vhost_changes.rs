@@ -25,6 +25,8 @@ pub(crate) struct Changes {
     pub(super) created: BTreeSet<Arc<str>>,
     /// Vhosts that the store had at the start, and that nothing opens.
     pub(super) unopened: BTreeSet<Arc<str>>,
+    /// The store takes no more changes.
+    pub(super) is_stopped: bool,
 }
 
 /// Receives the outcome of a creation or a deletion.
@@ -94,6 +96,7 @@ impl Making {
 
 impl Changes {
     pub(super) fn check_idle(&self, name: &Arc<str>) -> Result<(), OperatorError> {
+        self.check_running(name)?;
         let Some(pending) = self.pending.get(name) else {
             return Ok(());
         };
@@ -103,6 +106,14 @@ impl Changes {
         };
         let why = format!("vhost '{name}' is being {change}");
         Err(OperatorError::Refused { why })
+    }
+
+    pub(super) fn check_running(&self, name: &str) -> Result<(), OperatorError> {
+        if self.is_stopped {
+            let why = format!("vhost '{name}': the router is being stopped");
+            return Err(OperatorError::Refused { why });
+        }
+        Ok(())
     }
 
     pub(super) fn reserve(&mut self, name: &Arc<str>, change: Change) {

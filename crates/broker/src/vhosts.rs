@@ -1,5 +1,6 @@
 //! The vhosts of a router's own store, which operators create and delete.
 
+use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -165,6 +166,10 @@ impl Broker {
         }
         // Held until the position is known: the store's thread waits with its report.
         let mut changes = self.vhost_changes.lock();
+        if let Err(error) = changes.check_running(name) {
+            drop(changes);
+            return on_done(Err(error));
+        }
         let record = match change {
             Change::Create => Record::VhostCreated,
             Change::Delete | Change::RemoveStreams => Record::VhostDeleted,
@@ -283,6 +288,24 @@ impl Broker {
             }
         }
         Ok(())
+    }
+
+    /// Stops the store, and reports the changes that nothing completes any more. Returns whether all could be written.
+    pub(crate) fn stop_changes(&self) -> bool {
+        let is_all_written = self.shared.stop_committer();
+        let mut changes = self.vhost_changes.lock();
+        changes.is_stopped = true;
+        let pending = mem::take(&mut changes.pending);
+        let reports = pending.into_iter().filter_map(|(name, pending)| {
+            let outcome = changes.check_running(&name);
+            Some((pending.on_done?, outcome.map(|()| false)))
+        });
+        let reports: Vec<_> = reports.collect();
+        drop(changes);
+        for (on_done, outcome) in reports {
+            on_done(outcome);
+        }
+        is_all_written
     }
 
     /// The streams' thread has handled what a deleted vhost had submitted up to a position, or could not.

@@ -293,3 +293,13 @@ fn a_vhost_whose_streams_cannot_be_written_is_deleted() {
     client.publish("s", b"kept", 2);
     client.expect("1 basic.ack");
 }
+
+#[test]
+fn a_stopped_router_refuses_to_change_its_vhosts() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let rig = start(directory.path());
+    let operators = rig.router.amqp().expect("is on");
+    rig.router.stop();
+    let why = "vhost 'v': the router is being stopped".to_owned();
+    assert_eq!(add(&operators, "v"), Err(OperatorError::Refused { why }));
+}
