@@ -237,7 +237,8 @@ mod tests {
     #[test]
     fn a_connection_with_a_small_conversation_fits_into_a_task_of_256_bytes() {
         // Tokio and the function that starts it add 104 bytes, and the allocator rounds up to a multiple of 128. WAMP's
-        // conversation takes 48 bytes.
-        assert!(size_of::<Serving<[usize; 6]>>() <= 152);
+        // conversation takes 48 bytes. Builds of all tests have the runtime with many threads, whose handle is longer.
+        let handle = size_of::<tokio::runtime::Handle>();
+        assert!(size_of::<Serving<[usize; 6]>>() <= 144 + handle);
     }
 }
