@@ -293,7 +293,6 @@ def test_queues_are_listed_purged_and_deleted(embedded, tmp_path):
         assert work["worker"] == "worker1"
         table = crosstie("queues", cwd=tmp_path).stdout.splitlines()
         titles = "vhost queue type ready unacked consumers bytes features arguments"
-        titles += " policy operator policy effective policy"
         assert table[0].split() == titles.split()
         rows = {line.split()[1]: line.split() for line in table[2:]}
         assert rows["work"][2:5] == ["classic", "2", "1"]

@@ -18,6 +18,8 @@ pub(crate) struct List {
 pub(crate) struct Column {
     pub(crate) title: &'static str,
     pub(crate) value: Show,
+    /// It is left out if all of its cells are empty.
+    pub(crate) is_optional: bool,
 }
 
 /// The content of a cell.
@@ -36,7 +38,19 @@ pub(crate) enum Show {
 }
 
 pub(crate) const fn column(title: &'static str, value: Show) -> Column {
-    Column { title, value }
+    Column {
+        title,
+        value,
+        is_optional: false,
+    }
+}
+
+/// A column for a feature that few use.
+const fn rare_column(title: &'static str, value: Show) -> Column {
+    Column {
+        is_optional: true,
+        ..column(title, value)
+    }
 }
 
 pub(crate) static QUEUES: List = List {
@@ -55,9 +69,9 @@ pub(crate) static QUEUES: List = List {
             Show::Flags(&["durable", "exclusive", "auto_delete"]),
         ),
         column("arguments", Show::Arguments("arguments")),
-        column("policy", Show::Text("policy")),
-        column("operator policy", Show::Text("operator_policy")),
-        column(
+        rare_column("policy", Show::Text("policy")),
+        rare_column("operator policy", Show::Text("operator_policy")),
+        rare_column(
             "effective policy",
             Show::Arguments("effective_policy_definition"),
         ),
@@ -76,9 +90,9 @@ pub(super) static EXCHANGES: List = List {
             Show::Flags(&["durable", "auto_delete", "internal"]),
         ),
         column("arguments", Show::Arguments("arguments")),
-        column("policy", Show::Text("policy")),
-        column("operator policy", Show::Text("operator_policy")),
-        column(
+        rare_column("policy", Show::Text("policy")),
+        rare_column("operator policy", Show::Text("operator_policy")),
+        rare_column(
             "effective policy",
             Show::Arguments("effective_policy_definition"),
         ),

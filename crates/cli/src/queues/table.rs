@@ -10,6 +10,11 @@ const STYLE: TableStyle =
 
 /// The rows below the titles of their columns.
 pub(crate) fn of(columns: &[Column], rows: &[Json]) -> String {
+    let has_content = |column: &&Column| {
+        let is_full = |row| !cell(column, row).content().is_empty();
+        !column.is_optional || rows.iter().any(is_full)
+    };
+    let columns: Vec<&Column> = columns.iter().filter(has_content).collect();
     let mut table = Table::new();
     table
         .load_style(STYLE)
@@ -92,9 +97,9 @@ mod tests {
             [titles, first, second],
             [
                 "vhost   queue           type      ready   unacked   consumers   bytes   \
-                 features              arguments         policy   operator policy   effective policy",
+                 features              arguments         policy   effective policy",
                 "/       a\\u{1b}[2J\\nb   quorum        5         0          12    4096   \
-                 durable auto-delete   {\"x-expires\":5}   cap                        {\"max-length\":5}",
+                 durable auto-delete   {\"x-expires\":5}   cap      {\"max-length\":5}",
                 "nova    conductor       classic    1234         1           0       0",
             ]
         );

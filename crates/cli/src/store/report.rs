@@ -5,34 +5,16 @@ use std::path::Path;
 use crosstie_store::{Checked, CheckedQueue, CheckedVhost};
 use serde_json::{Value as Json, json};
 
-use crate::queues::lists::{Column, Show};
+use crate::queues::lists::{Column, Show, column};
 use crate::queues::table;
 
 const COLUMNS: [Column; 6] = [
-    Column {
-        title: "vhost",
-        value: Show::Text("vhost"),
-    },
-    Column {
-        title: "queue",
-        value: Show::Text("queue"),
-    },
-    Column {
-        title: "whole",
-        value: Show::Number("whole"),
-    },
-    Column {
-        title: "damaged",
-        value: Show::Number("damaged"),
-    },
-    Column {
-        title: "missing",
-        value: Show::Number("missing"),
-    },
-    Column {
-        title: "acknowledgements",
-        value: Show::Number("unread_acknowledgements"),
-    },
+    column("vhost", Show::Text("vhost")),
+    column("queue", Show::Text("queue")),
+    column("whole", Show::Number("whole")),
+    column("damaged", Show::Number("damaged")),
+    column("missing", Show::Number("missing")),
+    column("acknowledgements", Show::Number("unread_acknowledgements")),
 ];
 
 pub(super) fn text(path: &Path, checked: &Checked) -> String {
