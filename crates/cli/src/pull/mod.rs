@@ -195,11 +195,14 @@ fn tell(moved: &[Moved], is_json: bool) -> anyhow::Result<ExitCode> {
     let total: u64 = moved.iter().map(|moved| moved.messages).sum();
     let text = match is_json {
         true => Json::Array(rows).to_string(),
-        false => format!(
-            "{}\nMoved {total} messages of {} queues",
-            table::of(&COLUMNS, &rows),
-            moved.len()
-        ),
+        false => {
+            let plural = if moved.len() == 1 { "" } else { "s" };
+            format!(
+                "{}\nMoved {total} messages of {} queue{plural}",
+                table::of(&COLUMNS, &rows),
+                moved.len()
+            )
+        }
     };
     say!("{text}")?;
     for moved in moved {
