@@ -3,10 +3,8 @@
 use std::sync::Arc;
 
 use crosstie_config::{DefinedPolicy, Definitions, Json, Skipped};
-use crosstie_metadata::{Layers, Origin};
-use crosstie_queues::policy::{
-    Applied, Definition, Policy, PolicyKind, PolicyParts, PolicyValue, is_without_effect,
-};
+use crosstie_metadata::{Layers, Origin, definition_to_json, policy_value};
+use crosstie_queues::policy::{Applied, Policy, PolicyKind, PolicyParts, is_without_effect};
 
 /// The policies that apply to a queue or exchange.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,10 +61,10 @@ fn parse(kind: PolicyKind, defined: &DefinedPolicy) -> Result<Policy, String> {
         kind,
         PolicyParts {
             name: &defined.name,
-            pattern: &value(&defined.pattern),
-            definition: &value(&defined.definition),
-            priority: priority.as_ref().map(value).as_ref(),
-            apply_to: apply_to.as_ref().map(value).as_ref(),
+            pattern: &policy_value(&defined.pattern),
+            definition: &policy_value(&defined.definition),
+            priority: priority.as_ref().map(policy_value).as_ref(),
+            apply_to: apply_to.as_ref().map(policy_value).as_ref(),
         },
     )
 }
@@ -77,57 +75,6 @@ fn on_one_line(text: &str) -> String {
     let heading = lines.next().unwrap_or_default();
     let faults: Vec<_> = lines.map(str::trim_start).collect();
     format!("{heading}: {}", faults.join("; "))
-}
-
-/// A JSON value as one of a policy.
-fn value(json: &Json) -> PolicyValue {
-    match json {
-        Json::Null => PolicyValue::Null,
-        Json::Bool(value) => PolicyValue::Bool(*value),
-        Json::Number(number) => match number.as_i128() {
-            Some(integer) => PolicyValue::Integer(integer),
-            None => PolicyValue::Float(number.as_f64().unwrap_or_default()),
-        },
-        Json::String(text) => PolicyValue::Text(text.clone()),
-        Json::Array(items) => PolicyValue::List(items.iter().map(value).collect()),
-        Json::Object(entries) => {
-            let entries = entries.iter();
-            PolicyValue::Map(
-                entries
-                    .map(|(key, json)| (key.clone(), value(json)))
-                    .collect(),
-            )
-        }
-    }
-}
-
-/// A policy's value in JSON.
-fn to_json(value: &PolicyValue) -> Json {
-    match value {
-        PolicyValue::Null => Json::Null,
-        PolicyValue::Bool(value) => (*value).into(),
-        PolicyValue::Integer(integer) => match i64::try_from(*integer) {
-            Ok(integer) => integer.into(),
-            Err(_) => u64::try_from(*integer).map_or_else(|_| (*integer as f64).into(), Json::from),
-        },
-        PolicyValue::Float(float) => (*float).into(),
-        PolicyValue::Text(text) => text.as_str().into(),
-        PolicyValue::List(items) => items.iter().map(to_json).collect(),
-        PolicyValue::Map(entries) => {
-            let entries = entries.iter();
-            entries
-                .map(|(key, value)| (key.clone(), to_json(value)))
-                .collect()
-        }
-    }
-}
-
-/// A definition as an object.
-fn definition_to_json(definition: &Definition) -> Json {
-    let entries = definition.iter();
-    entries
-        .map(|(key, value)| (key.to_string(), to_json(value)))
-        .collect()
 }
 
 /// What applies to a queue or exchange, for a listing.

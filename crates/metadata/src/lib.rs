@@ -42,6 +42,7 @@ pub use metadata::{
     Applied, Configured, Effect, Layers, Metadata, Outcome, UserInVhost, UserOnExchange,
 };
 pub use permission::{Permission, TopicPermission};
+pub use policies::{definition_to_json, policy_value};
 pub use refusal::{Refusal, RefusalKind};
 pub use serde_json::Value as Json;
 pub use stored::Unreadable;

@@ -1,6 +1,6 @@
 //! Policies as entries: their JSON, which `crosstie_queues` checks.
 
-use crosstie_queues::policy::{Policy, PolicyKind, PolicyParts, PolicyValue};
+use crosstie_queues::policy::{Definition, Policy, PolicyKind, PolicyParts, PolicyValue};
 use serde_json::{Map, Number, Value as Json, json};
 
 use crate::Refusal;
@@ -10,7 +10,7 @@ use crate::body::Body;
 pub(crate) fn parse(kind: PolicyKind, name: &str, json: &Json) -> Result<Policy, Refusal> {
     let body = Body::of(json)?;
     body.require(&["pattern", "definition"])?;
-    let value = |key| body.get(key).map(from_json);
+    let value = |key| body.get(key).map(policy_value);
     let [pattern, definition, priority, apply_to] =
         ["pattern", "definition", "priority", "apply-to"].map(value);
     let parts = PolicyParts {
@@ -25,13 +25,10 @@ pub(crate) fn parse(kind: PolicyKind, name: &str, json: &Json) -> Result<Policy,
 
 /// The keys of a policy beside its vhost and name, in the order of the HTTP API.
 pub(crate) fn to_json(policy: &Policy) -> Map<String, Json> {
-    let definition = policy.definition().iter();
-    let definition = definition.map(|(key, value)| (key.to_string(), value_to_json(value)));
-    let definition: Map<_, _> = definition.collect();
     let json = json!({
         "pattern": policy.pattern(),
         "apply-to": policy.apply_to().name(),
-        "definition": definition,
+        "definition": definition_to_json(policy.definition()),
         "priority": value_to_json(policy.priority()),
     });
     match json {
@@ -40,7 +37,15 @@ pub(crate) fn to_json(policy: &Policy) -> Map<String, Json> {
     }
 }
 
-fn from_json(json: &Json) -> PolicyValue {
+/// A definition as an object.
+pub fn definition_to_json(definition: &Definition) -> Json {
+    let entries = definition.iter();
+    let entries = entries.map(|(key, value)| (key.to_string(), value_to_json(value)));
+    Json::Object(entries.collect())
+}
+
+/// A JSON value as one of a policy.
+pub fn policy_value(json: &Json) -> PolicyValue {
     match json {
         Json::Null => PolicyValue::Null,
         Json::Bool(value) => PolicyValue::Bool(*value),
@@ -49,10 +54,10 @@ fn from_json(json: &Json) -> PolicyValue {
             None => PolicyValue::Float(number.as_f64().unwrap_or_default()),
         },
         Json::String(text) => PolicyValue::Text(text.clone()),
-        Json::Array(items) => PolicyValue::List(items.iter().map(from_json).collect()),
+        Json::Array(items) => PolicyValue::List(items.iter().map(policy_value).collect()),
         Json::Object(entries) => {
             let entries = entries.iter();
-            let entries = entries.map(|(key, value)| (key.clone(), from_json(value)));
+            let entries = entries.map(|(key, value)| (key.clone(), policy_value(value)));
             PolicyValue::Map(entries.collect())
         }
     }
