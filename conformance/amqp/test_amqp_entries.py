@@ -8,14 +8,13 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-import pika
 import pytest
 from pika.exceptions import (
     ChannelClosedByBroker,
-    ConnectionClosedByBroker,
     ProbableAccessDeniedError,
     ProbableAuthenticationError,
 )
+from rig.pika_client import closed_by_broker, connect
 from rig.router import Router, binary
 
 PASSWORD = "pässword with blanks"
@@ -48,22 +47,6 @@ def listed(*arguments: object, cwd: Path) -> list[dict]:
     rows = json.loads(say(*arguments, "--json", cwd=cwd))
     assert {row.pop("worker") for row in rows} <= {"worker1"}
     return rows
-
-
-def connect(address: tuple[str, int], user: str = "guest", password: str = "", vhost: str = "/"):
-    """Return a connection of pika's."""
-    credentials = pika.PlainCredentials(user, password or user)
-    parameters = pika.ConnectionParameters(*address, vhost, credentials)
-    return pika.BlockingConnection(parameters)
-
-
-def closed_by_broker(connection: pika.BlockingConnection) -> tuple[int, str]:
-    """Return how the broker closes a connection."""
-    try:
-        while True:
-            connection.process_data_events(5)
-    except ConnectionClosedByBroker as closed:
-        return closed.reply_code, closed.reply_text
 
 
 @pytest.fixture

@@ -14,11 +14,12 @@ from pathlib import Path
 
 import pika
 import pytest
-from pika.exceptions import ConnectionClosedByBroker, ProbableAuthenticationError
+from pika.exceptions import ProbableAuthenticationError
 from rig import config
 from rig.amqp_peer import Peer
 from rig.broker import Crosstie
 from rig.node import Node
+from rig.pika_client import closed_by_broker, connect
 from rig.router import ROOT, Router, binary
 from rig.waiting import await_true
 
@@ -41,22 +42,6 @@ def listed(what: str, *arguments: object, cwd: Path) -> list[dict]:
     done = crosstie(what, "--json", *arguments, cwd=cwd)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
-
-
-def connect(address: tuple[str, int], user: str = "guest", password: str = "", vhost: str = "/"):
-    """Return a connection of pika's."""
-    credentials = pika.PlainCredentials(user, password or user)
-    parameters = pika.ConnectionParameters(*address, vhost, credentials)
-    return pika.BlockingConnection(parameters)
-
-
-def closed_by_broker(connection: pika.BlockingConnection) -> tuple[int, str]:
-    """Return how the broker closes a connection."""
-    try:
-        while True:
-            connection.process_data_events(5)
-    except ConnectionClosedByBroker as closed:
-        return closed.reply_code, closed.reply_text
 
 
 @pytest.fixture
