@@ -37,12 +37,14 @@ enum Pattern {
     /// `.*`, by far the most common pattern: no name is matched.
     Everything,
     Nothing,
+    /// The empty name alone: a routing key may be empty, a name is not.
+    Empty,
     Found(Box<Regex>),
 }
 
 impl Permissions {
-    /// Compiles patterns with RabbitMQ's semantics: a pattern may match anywhere in a name, and an empty one allows
-    /// nothing.
+    /// Compiles patterns with RabbitMQ's semantics: a pattern may match anywhere in a name, and an empty one allows the
+    /// empty name alone, so that it allows no queue and no exchange.
     pub fn parse(configure: &str, write: &str, read: &str) -> Result<Self, PatternError> {
         Ok(Self {
             configure: Pattern::parse(Access::Configure, configure)?,
@@ -110,7 +112,8 @@ impl Permissions {
 impl Pattern {
     fn parse(access: Access, pattern: &str) -> Result<Self, PatternError> {
         match pattern {
-            "" | "^$" => return Ok(Self::Nothing),
+            "" | "^$" => return Ok(Self::Empty),
+            NOTHING => return Ok(Self::Nothing),
             ".*" | "^.*" | ".*$" | "^.*$" => return Ok(Self::Everything),
             _ => {}
         }
@@ -128,7 +131,8 @@ impl Pattern {
     fn text(&self) -> &str {
         match self {
             Self::Everything => ".*",
-            Self::Nothing => "",
+            Self::Nothing => NOTHING,
+            Self::Empty => "",
             Self::Found(regex) => regex.as_str(),
         }
     }
@@ -137,6 +141,7 @@ impl Pattern {
         match self {
             Self::Everything => true,
             Self::Nothing => false,
+            Self::Empty => name.is_empty(),
             // A pattern that takes too long on a name does not allow it.
             Self::Found(regex) => regex.is_match(name).unwrap_or(false),
         }
@@ -150,6 +155,9 @@ impl PartialEq for Pattern {
 }
 
 impl Eq for Pattern {}
+
+/// A pattern that matches nothing.
+const NOTHING: &str = "(?!)";
 
 /// Bound on backtracking. Names have at most 255 bytes, and no sensible pattern comes near it. Beyond it a name is
 /// refused.

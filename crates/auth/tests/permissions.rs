@@ -16,7 +16,10 @@ fn patterns_match_as_rabbitmq_has_it() {
         (".*", "any\nthing", true),
         ("^.*$", "x", true),
         ("", "x", false),
-        ("", "", false),
+        // The empty name alone.
+        ("", "", true),
+        ("^$", "", true),
+        ("(?!)", "", false),
         ("^$", "x", false),
         // Perl's look-ahead, which is in use.
         ("^(?!amq\\.).*", "amq.topic", false),
@@ -36,8 +39,10 @@ fn patterns_match_as_rabbitmq_has_it() {
         let permissions = Permissions::parse("", "", pattern).expect(pattern);
         let may = permissions.may(Access::Read, name);
         assert_eq!(may, expected, "{pattern:?} on {name:?}");
-        assert!(!permissions.may(Access::Write, name));
-        assert!(!permissions.may(Access::Configure, name));
+        // Their patterns are empty.
+        assert_eq!(permissions.may(Access::Write, name), name.is_empty());
+        assert_eq!(permissions.may(Access::Configure, name), name.is_empty());
+        assert!(!Permissions::none().may(Access::Read, name));
     }
 }
 
