@@ -6,12 +6,17 @@ The statuses and texts are those of RabbitMQ 3.10.8.
 from __future__ import annotations
 
 import json
+import resource
+import signal
 
 import pytest
 from pika.exceptions import AMQPError
+from rig.http import Http
+from rig.router import Router
 from rig.waiting import await_true
 
 from mgmt.cases import ALL, Api
+from mgmt.stage import configuration
 
 
 def refused(api: Api, method: str, path: str, body: object = None, user: str = "guest"):
@@ -153,3 +158,36 @@ def test_rights_of_settings(api):
         assert api.ask("PUT", "users/x", {"tags": ""}, user).status == 401
         assert api.ask("PUT", "vhosts/x", {}, user).status == 401
     assert api.ask("GET", "parameters", user="policymaker").status == 200
+
+
+def test_a_change_that_the_store_cannot_keep_is_not_made(tmp_path):
+    def ignore() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+
+    router = Router(tmp_path, config=configuration(), preexec=ignore)
+    api = Api(Http(router.address("management")), router.address("amqp"))
+
+    def bound(file_bytes: int) -> None:
+        # Writes beyond it fail, as on a full disk.
+        limits = (file_bytes, resource.RLIM_INFINITY)
+        resource.prlimit(router.process.pid, resource.RLIMIT_FSIZE, limits)
+
+    bound(0)
+    for path, body in (
+        ("vhosts/v", {"description": "kept with it"}),
+        ("users/al", {"tags": "", "password": "al"}),
+    ):
+        status, reason = refused(api, "PUT", path, body)
+        assert (status, "the store cannot keep the change" in reason) == (503, True), reason
+        assert api.ask("GET", path).status == 404
+    bound(resource.RLIM_INFINITY)
+    body = {"description": "kept with it"}
+    await_true("it can write", lambda: api.ask("PUT", "vhosts/v", body).status == 201)
+    assert api.ask("PUT", "queues/v/q", {"durable": True}).status == 201
+    bound(0)
+    status, reason = refused(api, "DELETE", "vhosts/v")
+    assert (status, "deleted once the store can write" in reason) == (503, True), reason
+    bound(resource.RLIM_INFINITY)
+    await_true("it is deleted", lambda: api.ask("PUT", "vhosts/v", {}).status == 201)
+    assert api.json("vhosts/v")["description"] == ""
+    router.stop()

@@ -21,6 +21,10 @@ pub enum OperatorError {
     Refused {
         why: String,
     },
+    /// The store has not done it, or what must be done before; or the router is being stopped.
+    NotStored {
+        why: String,
+    },
     NoSuchConnection {
         number: u64,
     },
@@ -40,7 +44,7 @@ impl fmt::Display for OperatorError {
             Self::NoSuchExchange { vhost, exchange } => {
                 write!(f, "there is no exchange '{exchange}' in vhost '{vhost}'")
             }
-            Self::Refused { why } => f.write_str(why),
+            Self::NotStored { why } | Self::Refused { why } => f.write_str(why),
             Self::NoSuchConnection { number } => write!(f, "there is no connection {number}"),
             Self::ClosingAlready { number } => write!(f, "connection {number} is closing already"),
         }

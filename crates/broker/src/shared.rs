@@ -2,7 +2,9 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
 
 use crosstie_queues::{Page, Position, Record, StreamChange, StreamWant, Want};
 use crosstie_store::{
@@ -17,6 +19,9 @@ use super::status::Alarm;
 
 /// Maximum bytes of a page of a stream: each reader holds one or two.
 const STREAM_PAGE_BYTES_MAX: usize = 256 << 10;
+
+/// Maximum time for the store to begin with a change. A change that waits longer is withdrawn.
+pub(crate) const STORE_WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// The outcome of a backup.
 pub(crate) type BackedUp = Result<Backup, StoreError>;
@@ -121,19 +126,34 @@ impl Shared {
         committer.map_or(0, |committer| committer.submit(vhost, records, position))
     }
 
-    /// Writes settings of the broker, and waits until they are on the disk. If it fails, none is.
-    pub(crate) fn put_settings(&self, settings: Vec<NewSetting>) -> Result<(), String> {
+    /// Creates vhosts and writes settings of the broker in one commit, and waits until it is on the disk. If it fails,
+    /// nothing is.
+    pub(crate) fn create_vhosts(
+        &self,
+        vhosts: Vec<Arc<str>>,
+        settings: Vec<NewSetting>,
+    ) -> Result<(), String> {
         let (tell, told) = mpsc::channel();
         let stopping = || "the router is being stopped".to_owned();
-        self.committer
-            .read()
-            .as_ref()
-            .ok_or_else(stopping)?
-            .put_settings(settings, move |written| {
-                // The caller waits.
-                let _ = tell.send(written.map_err(|error| error.to_string()));
-            });
-        told.recv().unwrap_or_else(|_| Err(stopping()))
+        let on_written = move |written: Result<(), StoreError>| {
+            // The caller waits.
+            let _ = tell.send(written.map_err(|error| error.to_string()));
+        };
+        let begun = {
+            let committer = self.committer.read();
+            let committer = committer.as_ref().ok_or_else(stopping)?;
+            committer.create_vhosts(vhosts, settings, on_written)
+        };
+        match told.recv_timeout(STORE_WAIT_MAX) {
+            Ok(written) => written,
+            Err(RecvTimeoutError::Disconnected) => Err(stopping()),
+            Err(RecvTimeoutError::Timeout) if begun.withdraw() => Err(format!(
+                "the store is busy with earlier writes for more than {} s",
+                STORE_WAIT_MAX.as_secs()
+            )),
+            // It is being written, and only the disk decides whether it counts.
+            Err(RecvTimeoutError::Timeout) => told.recv().unwrap_or_else(|_| Err(stopping())),
+        }
     }
 
     /// The same without waiting. `on_written` is called if they are written.

@@ -105,13 +105,13 @@ impl Changes {
             Change::Delete | Change::RemoveStreams => "deleted",
         };
         let why = format!("vhost '{name}' is being {change}");
-        Err(OperatorError::Refused { why })
+        Err(OperatorError::NotStored { why })
     }
 
     pub(super) fn check_running(&self, name: &str) -> Result<(), OperatorError> {
         if self.is_stopped {
             let why = format!("vhost '{name}': the router is being stopped");
-            return Err(OperatorError::Refused { why });
+            return Err(OperatorError::NotStored { why });
         }
         Ok(())
     }

@@ -123,12 +123,51 @@ impl Broker {
         if is_open || self.replicated_of(name).is_some() {
             return Ok(false);
         }
-        if self.vhosts.read().len() >= VHOSTS_MAX {
+        if self.vhosts.read().len() + changes.pending.len() >= VHOSTS_MAX {
             let why = format!("there are {VHOSTS_MAX} vhosts, the maximum");
             return Err(OperatorError::Refused { why });
         }
         changes.reserve(name, Change::Create);
         Ok(true)
+    }
+
+    /// Reserves the names of vhosts that are to be created together. Returns those that are new.
+    pub(crate) fn begin_creations(
+        &self,
+        names: &[Arc<str>],
+    ) -> Result<Vec<Arc<str>>, OperatorError> {
+        let mut begun = Vec::new();
+        for name in names {
+            let is_new = self.begin_creation(name);
+            let prepared = is_new.and_then(|is_new| {
+                if is_new {
+                    begun.push(Arc::clone(name));
+                    if self.find_local(name).is_none() {
+                        self.set_left_streams_aside(name)?;
+                    }
+                }
+                Ok(())
+            });
+            if let Err(error) = prepared {
+                self.end_creations(&begun, false);
+                return Err(error);
+            }
+        }
+        Ok(begun)
+    }
+
+    /// Opens vhosts that are stored, or gives their names back.
+    pub(crate) fn end_creations(&self, names: &[Arc<str>], are_stored: bool) {
+        let mut changes = self.vhost_changes.lock();
+        for name in names {
+            // A router that is stopped has none.
+            let is_pending = changes.pending.remove(name).is_some();
+            if is_pending && are_stored {
+                changes.unopened.remove(name);
+                self.open_vhost(name);
+                changes.created.insert(Arc::clone(name));
+            }
+        }
     }
 
     fn begin_deletion(&self, name: &Arc<str>) -> Result<(), OperatorError> {
@@ -231,7 +270,7 @@ impl Broker {
                     Change::RemoveStreams => "deleted once the files of its streams can be moved",
                 };
                 let why = format!("vhost '{name}' is {undone}: {error}");
-                Err(OperatorError::Refused { why })
+                Err(OperatorError::NotStored { why })
             }
         };
         let on_done = pending.on_done.take();

@@ -24,6 +24,7 @@ impl Metadata {
             state: self.clone(),
             records: Vec::new(),
             effects: Vec::new(),
+            is_vhost_deleted: false,
             salt,
         };
         let outcome = draft.change(change)?;
@@ -31,9 +32,12 @@ impl Metadata {
             state,
             records,
             effects,
+            is_vhost_deleted,
             ..
         } = draft;
-        check_vhosts(&effects)?;
+        if is_vhost_deleted {
+            check_alone(&effects)?;
+        }
         let records = last_of_each(records);
         if let Some(long) = records
             .iter()
@@ -170,8 +174,8 @@ impl Draft<'_> {
     }
 }
 
-/// Each creation or deletion of a vhost is a commit of its own, which a later failure does not undo.
-fn check_vhosts(effects: &[Effect]) -> Result<(), Refusal> {
+/// The deletion of a vhost is a commit of its own, which a later failure does not undo.
+fn check_alone(effects: &[Effect]) -> Result<(), Refusal> {
     let mut vhosts = effects.iter().filter_map(|effect| match effect {
         Effect::Vhost(name) => Some(name),
         _ => None,
@@ -180,7 +184,7 @@ fn check_vhosts(effects: &[Effect]) -> Result<(), Refusal> {
         return Ok(());
     };
     let reason = format!(
-        "a change creates or deletes one vhost at most, and this one changes '{first}' and then '{second}'"
+        "a change that deletes a vhost changes no other, and this one changes '{first}' and then '{second}'"
     );
     Err(Refusal::new(RefusalKind::Unsupported, reason))
 }

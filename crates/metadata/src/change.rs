@@ -50,7 +50,7 @@ pub enum Entry {
 /// A change.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
-    /// All of them, or none. They create or delete one vhost at most.
+    /// All of them, or none. One that deletes a vhost changes no other vhost.
     All(Vec<Self>),
     Delete(Entry),
     PutGlobalParameter {

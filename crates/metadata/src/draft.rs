@@ -18,6 +18,7 @@ pub(crate) struct Draft<'s> {
     pub(crate) state: Metadata,
     pub(crate) records: Vec<Stored>,
     pub(crate) effects: Vec<Effect>,
+    pub(crate) is_vhost_deleted: bool,
     pub(crate) salt: &'s mut dyn FnMut() -> Salt,
 }
 

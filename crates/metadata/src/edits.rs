@@ -93,6 +93,7 @@ impl Draft<'_> {
         check_not_configured(&what, self.state.vhosts.configured(name))?;
         let removed = self.state.vhosts.remove(name);
         removed.ok_or_else(Refusal::absent)?;
+        self.is_vhost_deleted = true;
         self.effects.push(Effect::Vhost(Arc::clone(name)));
         let removed = self.state.abouts.remove(name);
         self.forget(&Key::About(Arc::clone(name)), removed);

@@ -466,7 +466,7 @@ fn all_of_several_changes_are_made_or_none() {
 }
 
 #[test]
-fn a_change_of_two_vhosts_is_refused() {
+fn a_change_deletes_one_vhost_at_most_and_then_creates_none() {
     let vhost = |name: &str| Entry::Vhost(name.into());
     let put = |name: &str| {
         let body = Json::Object(serde_json::Map::new());
@@ -480,11 +480,13 @@ fn a_change_of_two_vhosts_is_refused() {
     assert_eq!(refused.kind, RefusalKind::Unsupported);
     assert_eq!(
         refused.reason,
-        "a change creates or deletes one vhost at most, and this one changes 'v' and then 'v'"
+        "a change that deletes a vhost changes no other, and this one changes 'v' and then 'v'"
     );
     let two = Change::All(vec![put("w"), delete()]);
     let refused = state.apply(two, &mut || *b"salt").map(|_| ());
     assert_eq!(refused.map_err(|e| e.kind), Err(RefusalKind::Unsupported));
+    let created = Change::All(vec![put("w"), put("x")]);
+    assert!(state.apply(created, &mut || *b"salt").is_ok());
     let present = Change::All(vec![put("home"), delete()]);
     assert!(state.apply(present, &mut || *b"salt").is_ok());
 }

@@ -9,7 +9,7 @@ use crosstie_queues::{Page, Position, Record, Want};
 
 use crate::committing::{CommitterConfig, NotCommitted};
 use crate::disk::DiskLow;
-use crate::orders::{Order, PageOrder, SettingsOrder, Shared};
+use crate::orders::{Begun, Order, PageOrder, SettingsOrder, Shared};
 use crate::{Backup, Batch, NewSetting, Store, StoreError, StoreErrorKind};
 
 /// A store on a thread of its own. Dropping it commits all submitted records, as [`Committer::stop`] does.
@@ -115,22 +115,36 @@ impl Committer {
         }
     }
 
-    /// Submits settings, which are written in one commit of their own. `on_written` is called from the committer's thread;
-    /// if the commit failed nothing of it is written, now or later. A committer that stops may drop `on_written` without
-    /// a call.
-    pub fn put_settings(
+    /// Submits settings and vhosts to be created, which are written in one commit of their own. `on_written` is called
+    /// from the committer's thread; if the commit failed nothing of it is written, now or later. A committer that stops
+    /// may drop `on_written` without a call.
+    pub fn create_vhosts(
         &self,
+        vhosts: Vec<Arc<str>>,
         settings: Vec<NewSetting>,
         on_written: impl FnOnce(Result<(), StoreError>) + Send + 'static,
-    ) {
+    ) -> Begun {
+        let begun = Begun::default();
         let mut state = self.shared.lock();
         state.settings.push_back(SettingsOrder {
+            vhosts,
             settings,
+            begun: begun.clone(),
             on_written: Box::new(on_written),
         });
         if state.wakes_with.take().is_some() {
             self.shared.wake.notify_one();
         }
+        begun
+    }
+
+    /// The same without a vhost.
+    pub fn put_settings(
+        &self,
+        settings: Vec<NewSetting>,
+        on_written: impl FnOnce(Result<(), StoreError>) + Send + 'static,
+    ) -> Begun {
+        self.create_vhosts(Vec::new(), settings, on_written)
     }
 
     /// Changes the minimum of free bytes on the disk; 0: none.

@@ -131,7 +131,10 @@ impl Shared {
             let Some(order) = self.lock().settings.pop_front() else {
                 return;
             };
-            (order.on_written)(store.put_settings(&order.settings));
+            if order.begun.begin() {
+                let written = store.create_vhosts(&order.vhosts, &order.settings);
+                (order.on_written)(written);
+            }
         }
     }
 

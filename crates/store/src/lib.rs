@@ -67,6 +67,7 @@ pub use disk::DiskLow;
 pub use error::{StoreError, StoreErrorKind};
 pub use events::{EventKeeper, EventOwner, EventStore, EventStoreConfig};
 pub use inspect::contents;
+pub use orders::Begun;
 pub use replace::{Replaced, records, replace};
 pub use restore::{PutBack, restore};
 pub use salvage::{Salvaged, salvage};

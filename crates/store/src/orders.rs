@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::mem;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -35,10 +36,28 @@ pub(crate) struct State {
     pub(crate) settings: VecDeque<SettingsOrder>,
 }
 
-/// Settings to be written.
+/// Settings to be written, with vhosts to be created.
 pub(crate) struct SettingsOrder {
+    pub(crate) vhosts: Vec<Arc<str>>,
     pub(crate) settings: Vec<NewSetting>,
+    pub(crate) begun: Begun,
     pub(crate) on_written: Box<OnWritten>,
+}
+
+/// Whether the thread has begun with an order, or its owner has withdrawn it.
+#[derive(Clone, Default)]
+pub struct Begun(Arc<AtomicBool>);
+
+impl Begun {
+    /// Withdraws the order, unless the thread has begun with it. Returns whether it is withdrawn.
+    pub fn withdraw(&self) -> bool {
+        self.begin()
+    }
+
+    /// Returns whether nobody else has called this.
+    pub(crate) fn begin(&self) -> bool {
+        !self.0.swap(true, Ordering::SeqCst)
+    }
 }
 
 /// Receives the outcome of a commit of settings.

@@ -3,10 +3,13 @@
 use std::mem;
 use std::sync::Arc;
 
+use crosstie_queues::{Position, Record};
+
 use crate::segments::entity;
 use crate::segments::log::Purpose;
 use crate::segments::record::{SETTINGS, record_bytes};
-use crate::{Store, StoreError};
+use crate::write::{self, Writer};
+use crate::{Batch, Store, StoreError};
 
 /// A key, and its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,15 +29,36 @@ impl Store {
 
     /// Writes settings in one commit. When this returns they are on the disk. Of a commit that fails nothing is.
     pub fn put_settings(&mut self, settings: &[NewSetting]) -> Result<(), StoreError> {
+        self.create_vhosts(&[], settings)
+    }
+
+    /// Creates vhosts and writes settings, all in one commit. Vhosts that exist stay.
+    pub fn create_vhosts(
+        &mut self,
+        vhosts: &[Arc<str>],
+        settings: &[NewSetting],
+    ) -> Result<(), StoreError> {
+        let mut created = Batch::default();
+        for vhost in vhosts {
+            created.push(vhost, vec![Record::VhostCreated], Position::default());
+        }
+        self.check_numbers(&created)?;
         let records = settings.iter().map(|(key, value)| {
             let value_bytes = value.as_ref().map_or(0, |value| value.len());
             record_bytes(FRAME_BYTES_MAX + key.len() + value_bytes)
         });
-        let purpose = match settings.iter().any(|(_, value)| value.is_some()) {
+        let adds = !vhosts.is_empty() || settings.iter().any(|(_, value)| value.is_some());
+        let purpose = match adds {
             true => Purpose::Adding,
             false => Purpose::Freeing,
         };
-        self.commit_with(records.sum(), purpose, |draft, state, names| {
+        let bytes_max = records.sum::<u64>() + write::bytes_max(&created);
+        self.commit_with(bytes_max, purpose, |draft, state, names| {
+            let mut writer = Writer::new(draft, state, names, &created);
+            for (vhost, record) in created.records() {
+                let number = writer.vhost(vhost);
+                writer.write(number, record);
+            }
             for (key, value) in settings {
                 let place = draft.end_sequence() as i64;
                 let former = match value {

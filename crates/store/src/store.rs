@@ -152,11 +152,7 @@ impl Store {
         if batch.is_empty() {
             return Ok(());
         }
-        self.written()?;
-        if self.lacks_numbers(batch) {
-            let error = std::io::Error::other("a store has at most 65,535 vhosts");
-            return Err(StoreError::io(&self.config.path, "writing it", error));
-        }
+        self.check_numbers(batch)?;
         let bytes_max = write::bytes_max(batch) + self.deletions_bytes_max(batch);
         self.commit_with(bytes_max, purpose, |draft, state, names| {
             let mut writer = Writer::new(draft, state, names, batch);
@@ -177,25 +173,28 @@ impl Store {
         })
     }
 
-    /// Whether more vhosts have their first records in a batch than numbers are left.
-    fn lacks_numbers(&self, batch: &Batch) -> bool {
+    /// Refuses a batch in which more vhosts have their first records than numbers are left.
+    pub(crate) fn check_numbers(&mut self, batch: &Batch) -> Result<(), StoreError> {
+        self.written()?;
         let is_new = |vhost: &&Arc<str>| self.names.find_vhost(vhost).is_none();
-        let vhosts = batch.positions().iter().map(|(vhost, _)| vhost);
+        let new = batch.positions().iter().map(|(vhost, _)| vhost);
+        let new = new.filter(is_new).count();
         let Form::Written(written) = &self.form else {
-            return false;
+            return Ok(());
         };
-        let new = vhosts.filter(is_new).count();
         if new == 0 {
-            return false;
+            return Ok(());
         }
         let left = self.names.numbers_left(&lock(written.log.state()));
-        if new <= left {
-            return false;
-        }
-        let records = batch.records();
-        let adding = records.filter(|(_, record)| !matches!(record, Record::VhostDeleted));
+        let adding = batch
+            .records()
+            .filter(|(_, record)| **record != Record::VhostDeleted);
         let new: HashSet<_> = adding.map(|(vhost, _)| vhost).filter(is_new).collect();
-        new.len() > left
+        if new.len() <= left {
+            return Ok(());
+        }
+        let error = std::io::Error::other("a store has at most 65,535 vhosts");
+        Err(StoreError::io(&self.config.path, "writing it", error))
     }
 
     /// At most the bytes that the deletions of vhosts take.

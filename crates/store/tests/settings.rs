@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::Duration;
 
+use crosstie_queues::Position;
 use crosstie_store::{
     Batch, Committer, NewSetting, Setting, Store, StoreConfig, StoreErrorKind, back_up, check,
     contents, restore, salvage,
@@ -193,4 +194,57 @@ fn a_commit_of_settings_that_fails_leaves_those_before() {
     let found = store.take_settings();
     assert_eq!(found.len(), written, "one was deleted, and 'a' is there");
     assert_eq!(&*found[0].value, "1");
+}
+
+#[test]
+fn vhosts_are_created_with_their_settings_or_not_at_all() {
+    let directory = directory();
+    let config = StoreConfig {
+        segment_bytes: 64 << 10,
+        bytes_max: Some(256 << 10),
+        ..config(&directory)
+    };
+    let (mut store, _) = Store::open(config.clone()).expect("a store");
+    let [first, second, third] = ["first", "second", "third"].map(Arc::<str>::from);
+    let vhosts = [first, second];
+    store
+        .create_vhosts(&vhosts, &[put("a", "1")])
+        .expect("room");
+    // Vhosts that exist stay.
+    store.create_vhosts(&vhosts, &[]).expect("room");
+    let long = "x".repeat(300_000);
+    store
+        .create_vhosts(&[third], &[put("a", "2"), put("long", &long)])
+        .expect_err("there is no room");
+    drop(store);
+    let (mut store, restored) = Store::open(config).expect("a store");
+    let names: Vec<_> = restored.iter().map(|found| &*found.vhost).collect();
+    assert_eq!(names, ["first", "second"]);
+    assert_eq!(store.take_settings().len(), 1);
+}
+
+#[test]
+fn settings_that_are_withdrawn_in_time_are_not_written() {
+    let directory = directory();
+    let (store, _) = Store::open(config(&directory)).expect("a store");
+    let (begin, begun) = mpsc::channel();
+    let (go_on, going_on) = mpsc::channel::<()>();
+    let committer = Committer::start(store, move |_, _, _| {
+        begin.send(()).expect("the test listens");
+        going_on.recv().expect("the test goes on");
+    });
+    let committer = committer.expect("a thread");
+    committer.submit(&"/".into(), vec![queue(1, "q")], Position(1));
+    begun.recv().expect("the thread reports, and waits");
+    let order = committer.put_settings(vec![put("a", "1")], |_| panic!("it is withdrawn"));
+    assert!(order.withdraw());
+    go_on.send(()).expect("the thread waits");
+    let (tell, told) = mpsc::channel();
+    let order = committer.put_settings(vec![put("b", "1")], move |written| {
+        tell.send(written.is_ok()).expect("the test listens");
+    });
+    assert_eq!(told.recv(), Ok(true));
+    assert!(!order.withdraw(), "it is written");
+    committer.stop().expect("written");
+    assert_eq!(settings(&path(&directory)), "b=1");
 }

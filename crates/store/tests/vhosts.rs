@@ -1,4 +1,5 @@
-//! Vhosts that are created and deleted: after an end of the process at any commit each is whole, or gone.
+//! Vhosts that are created and deleted, with users, permissions and policies as settings: after an end of the process at
+//! any commit each change is whole, or was never made.
 
 mod rig;
 
@@ -8,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crosstie_queues::{Destination, Position, QueueId, Record};
-use crosstie_store::{Batch, Restored, Store, StoreConfig, check};
+use crosstie_store::{Batch, NewSetting, Restored, Setting, Store, StoreConfig, check};
 
 use rig::*;
 
@@ -20,7 +21,19 @@ struct Expected {
     bindings: usize,
 }
 
-type World = BTreeMap<String, Expected>;
+/// Vhosts and settings by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct World {
+    vhosts: BTreeMap<String, Expected>,
+    settings: BTreeMap<String, String>,
+}
+
+impl World {
+    /// Forgets vhosts without anything.
+    fn tidy(&mut self) {
+        self.vhosts.retain(|_, of| *of != Expected::default());
+    }
+}
 
 /// Numbers from a seed.
 struct Chance(u64);
@@ -89,14 +102,54 @@ fn draw(chance: &mut Chance, vhost: &mut Expected, place: &mut i64) -> Record {
     }
 }
 
+/// The next change of an operator: new vhosts with permissions and policies, other settings, deletions.
+fn draw_change(
+    chance: &mut Chance,
+    names: &[Arc<str>],
+    world: &mut World,
+) -> (Vec<Arc<str>>, Vec<NewSetting>) {
+    let mut created = Vec::new();
+    let mut settings = Vec::new();
+    for name in names.iter().filter(|_| chance.one_in(2)) {
+        let of = world.vhosts.entry(name.to_string()).or_default();
+        if !of.is_created {
+            of.is_created = true;
+            created.push(Arc::clone(name));
+            settings.push((format!("[\"permission\",\"{name}\",\"al\"]"), true));
+        }
+    }
+    for _ in 0..chance.below(5) {
+        let name = &names[chance.below(names.len() as u64) as usize];
+        let key = match chance.below(3) {
+            0 => format!("[\"user\",\"{name}\"]"),
+            1 => format!("[\"policy\",\"{name}\",\"p\"]"),
+            _ => format!("[\"vhost-limits\",\"{name}\"]"),
+        };
+        settings.push((key, !chance.one_in(3)));
+    }
+    let settings = settings.into_iter().map(|(key, is_put)| {
+        let value = is_put.then(|| format!("{{\"value\":{}}}", chance.below(1_000_000)));
+        match &value {
+            Some(value) => drop(world.settings.insert(key.clone(), value.clone())),
+            None => drop(world.settings.remove(&key)),
+        }
+        (key.into(), value.map(Arc::from))
+    });
+    let settings = settings.collect();
+    (created, settings)
+}
+
 /// What a start finds.
 fn found(path: &Path) -> World {
     let mut config = StoreConfig::new(path);
     config.segment_bytes = 64 << 10;
-    let (_, restored) = Store::open(config).expect("a store");
-    let mut world = World::new();
+    let (mut store, restored) = Store::open(config).expect("a store");
+    let mut world = World::default();
+    for Setting { key, value } in store.take_settings() {
+        world.settings.insert(key.to_string(), value.to_string());
+    }
     for Restored { vhost, record } in restored {
-        let of = world.entry(vhost.to_string()).or_default();
+        let of = world.vhosts.entry(vhost.to_string()).or_default();
         match record {
             Record::VhostCreated => of.is_created = true,
             Record::QueueDeclared { id, .. } => drop(of.queues.entry(id.0).or_default()),
@@ -111,7 +164,7 @@ fn found(path: &Path) -> World {
         }
     }
     // Records of queues that are not declared have been forgotten with their vhost.
-    world.retain(|_, of| *of != Expected::default());
+    world.tidy();
     world
 }
 
@@ -146,23 +199,28 @@ fn run(seed: u64) {
     let mut chance = Chance(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     let (mut store, _) = Store::open(config.clone()).expect("a store");
     let names: [Arc<str>; 3] = ["a".into(), "b".into(), "c".into()];
-    let mut world = World::new();
+    let mut world = World::default();
     let mut place = 0;
     for commit in 0..40 {
         let what = format!("seed {seed}, commit {commit}");
         let before = (world.clone(), snapshot(&path));
-        let mut batch = Batch::default();
-        for _ in 0..1 + chance.below(8) {
-            let name = &names[chance.below(3) as usize];
-            let of = world.entry(name.to_string()).or_default();
-            let record = draw(&mut chance, of, &mut place);
-            batch.push(name, vec![record], Position(place as u64));
+        if chance.one_in(4) {
+            let (created, settings) = draw_change(&mut chance, &names, &mut world);
+            store.create_vhosts(&created, &settings).expect(&what);
+        } else {
+            let mut batch = Batch::default();
+            for _ in 0..1 + chance.below(8) {
+                let name = &names[chance.below(3) as usize];
+                let of = world.vhosts.entry(name.to_string()).or_default();
+                let record = draw(&mut chance, of, &mut place);
+                batch.push(name, vec![record], Position(place as u64));
+            }
+            if chance.one_in(2) {
+                batch.cancel();
+            }
+            store.commit(&batch).expect(&what);
         }
-        world.retain(|_, of| *of != Expected::default());
-        if chance.one_in(2) {
-            batch.cancel();
-        }
-        store.commit(&batch).expect(&what);
+        world.tidy();
         let copied = directory.path().join(format!("{commit}"));
         copy(&path, &copied);
         assert_eq!(found(&copied), world, "{what}");

@@ -1,7 +1,8 @@
 //! Changes by operators.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Instant;
 
 use crosstie_config as model;
@@ -17,10 +18,13 @@ use super::owed::Due;
 use super::users::users;
 use crate::broker::Broker;
 use crate::identity::{self, ServerProperties};
+use crate::operator_error::OperatorError;
+use crate::shared::STORE_WAIT_MAX;
 use crate::vhost::SharedVhost;
 
 impl Broker {
-    /// Makes a change: in the store first, then here. Waits for the store, and needs a tokio context.
+    /// Makes a change: in the store first, then here. Waits for the store, and needs a tokio context. Entries and new vhosts
+    /// are one commit.
     pub(crate) fn change(self: &Arc<Self>, change: Change) -> Result<Outcome, Refusal> {
         let _one_at_a_time = self.metadata.begin();
         let before = self.follow_vhosts();
@@ -35,9 +39,8 @@ impl Broker {
             .into_iter()
             .map(|record| (record.key.into(), record.value.map(Arc::from)))
             .collect();
-        let vhosts = self.change_vhosts(&next, &effects);
-        if let Err(refusal) = vhosts.and_then(|()| self.store(settings)) {
-            // Some vhosts may be changed.
+        if let Err(refusal) = self.store_with_vhosts(settings, &next, &effects) {
+            // A vhost may be deleted.
             self.follow_vhosts();
             self.settle_owed_later();
             return Err(refusal);
@@ -120,47 +123,64 @@ impl Broker {
     }
 
     fn store(&self, settings: Vec<NewSetting>) -> Result<(), Refusal> {
-        if settings.is_empty() {
-            return Ok(());
-        }
-        self.shared.put_settings(settings).map_err(|why| {
-            let reason = format!("the store cannot keep the change: {why}");
-            Refusal::new(RefusalKind::NotStored, reason)
-        })
+        self.create_and_store(Vec::new(), settings)
     }
 
-    /// Creates and deletes the vhosts of a change, and waits until that is done.
-    fn change_vhosts(self: &Arc<Self>, next: &Metadata, effects: &[Effect]) -> Result<(), Refusal> {
+    /// Creates the vhosts of a change together with its settings, or deletes its vhost first.
+    fn store_with_vhosts(
+        self: &Arc<Self>,
+        settings: Vec<NewSetting>,
+        next: &Metadata,
+        effects: &[Effect],
+    ) -> Result<(), Refusal> {
         let vhosts = effects.iter().filter_map(|effect| match effect {
-            Effect::Vhost(name) => Some(name),
+            Effect::Vhost(name) => Some(Arc::clone(name)),
             _ => None,
         });
-        for name in vhosts {
-            if next.has_vhost(name) && self.metadata.owed.has_vhost(name) {
-                let reason = format!("vhost '{name}' is being deleted");
-                return Err(Refusal::new(RefusalKind::NotStored, reason));
-            }
-            let (done, outcome) = mpsc::channel();
-            let on_done = move |outcome| {
-                // The caller waits.
-                let _ = done.send(outcome);
-            };
-            match next.has_vhost(name) {
-                true => self.add_vhost(name, on_done),
-                false => self.delete_vhost(name, on_done),
-            }
-            match outcome.recv() {
-                Ok(Ok(_)) => {}
-                Ok(Err(error)) => {
-                    return Err(Refusal::new(RefusalKind::Unsupported, error.to_string()));
-                }
-                Err(mpsc::RecvError) => {
-                    let reason = format!("vhost '{name}': the router is being stopped");
-                    return Err(Refusal::new(RefusalKind::NotStored, reason));
-                }
-            }
+        let (created, deleted): (Vec<_>, Vec<_>) = vhosts.partition(|name| next.has_vhost(name));
+        for name in &deleted {
+            self.delete_and_wait(name)?;
         }
-        Ok(())
+        if let Some(name) = created
+            .iter()
+            .find(|name| self.metadata.owed.has_vhost(name))
+        {
+            return Err(not_stored(format!("vhost '{name}' is being deleted")));
+        }
+        let created = self.begin_creations(&created).map_err(|e| refusal(&e))?;
+        let stored = self.create_and_store(created.clone(), settings);
+        self.end_creations(&created, stored.is_ok());
+        stored
+    }
+
+    fn create_and_store(
+        &self,
+        vhosts: Vec<Arc<str>>,
+        settings: Vec<NewSetting>,
+    ) -> Result<(), Refusal> {
+        if vhosts.is_empty() && settings.is_empty() {
+            return Ok(());
+        }
+        let stored = self.shared.create_vhosts(vhosts, settings);
+        stored.map_err(|why| not_stored(format!("the store cannot keep the change: {why}")))
+    }
+
+    /// Deletes a vhost, and waits until the store has done it.
+    fn delete_and_wait(self: &Arc<Self>, name: &str) -> Result<(), Refusal> {
+        let (done, outcome) = mpsc::channel();
+        self.delete_vhost(name, move |outcome| {
+            // The caller waits.
+            let _ = done.send(outcome);
+        });
+        match outcome.recv_timeout(STORE_WAIT_MAX) {
+            Ok(outcome) => outcome.map(drop).map_err(|error| refusal(&error)),
+            Err(RecvTimeoutError::Timeout) => Err(not_stored(format!(
+                "vhost '{name}' is closed, and deleted once the store can write"
+            ))),
+            Err(RecvTimeoutError::Disconnected) => Err(not_stored(format!(
+                "vhost '{name}': the router is being stopped"
+            ))),
+        }
     }
 
     fn carry_out(&self, effects: &[Effect]) {
@@ -249,6 +269,18 @@ impl SharedVhost {
         vhost.limit_queues(max);
         turn.finish();
     }
+}
+
+fn not_stored(reason: String) -> Refusal {
+    Refusal::new(RefusalKind::NotStored, reason)
+}
+
+fn refusal(error: &OperatorError) -> Refusal {
+    let kind = match error {
+        OperatorError::NotStored { .. } => RefusalKind::NotStored,
+        _ => RefusalKind::Unsupported,
+    };
+    Refusal::new(kind, error.to_string())
 }
 
 /// Unpredictable bytes.

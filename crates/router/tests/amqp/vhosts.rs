@@ -301,5 +301,5 @@ fn a_stopped_router_refuses_to_change_its_vhosts() {
     let operators = rig.router.amqp().expect("is on");
     rig.router.stop();
     let why = "vhost 'v': the router is being stopped".to_owned();
-    assert_eq!(add(&operators, "v"), Err(OperatorError::Refused { why }));
+    assert_eq!(add(&operators, "v"), Err(OperatorError::NotStored { why }));
 }
