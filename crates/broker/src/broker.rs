@@ -280,7 +280,8 @@ impl Broker {
         self.totals
             .connections_closed
             .fetch_add(1, Ordering::Relaxed);
-        self.peers.lock().remove(&number);
+        let removed = self.peers.lock().remove(&number);
+        removed.iter().for_each(|peer| peer.seat.leave());
     }
 
     /// Stops the vhosts in order, writes all pending records, and joins the store's thread. Returns whether all could

@@ -1,7 +1,6 @@
 //! The channels of a connection: takes frames, passes methods and whole messages to the vhost.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use crosstie_amqp::frame::{self, Frame, FrameKind};
@@ -296,16 +295,15 @@ impl Channels {
             );
             return Err(Fault::of::<ChannelOpen<'_>>(ReplyCode::NotAllowed, text));
         }
-        if let Some(text) = broker.channel_refusal(&peer.about.user) {
-            return Err(Fault::of::<ChannelOpen<'_>>(ReplyCode::NotAllowed, text));
-        }
+        let counted = broker.count_channel(peer);
+        counted.map_err(|text| Fault::of::<ChannelOpen<'_>>(ReplyCode::NotAllowed, text))?;
         let (vhost, _, outbox) = turn.enter();
-        let key = vhost.open_channel(self.connection, frame.channel)?;
+        let opened = vhost.open_channel(self.connection, frame.channel);
+        let key = opened.inspect_err(|_| peer.seat.close_channel())?;
         let place = self.place(frame.channel).unwrap_or_else(|place| place);
         let assembly = None;
         let channel = Channel::Open { key, assembly };
         self.channels.insert(place, (frame.channel, channel));
-        peer.channels.fetch_add(1, Ordering::Relaxed);
         outbox.send(
             peer,
             frame.channel,
@@ -384,7 +382,7 @@ impl Channels {
         self.forget_assembly(place);
         let channel = &mut self.channels[place].1;
         if matches!(channel, Channel::Open { .. }) {
-            peer.channels.fetch_sub(1, Ordering::Relaxed);
+            peer.seat.close_channel();
         }
         *channel = Channel::Closing;
     }

@@ -131,7 +131,7 @@ impl Peer {
             return Vec::new();
         };
         // Most connections that only publish are without channels between their turns.
-        if self.channels.load(Ordering::Relaxed) == 0 {
+        if self.seat.channels() == 0 {
             return Vec::new();
         }
         let vhost = self.vhost.lock();

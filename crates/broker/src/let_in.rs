@@ -6,6 +6,7 @@ use crosstie_amqp::Version;
 use crosstie_auth::Permissions;
 
 use super::client::{About, CHANNELS_MIN, Capabilities, Client};
+use super::metadata::Seat;
 use super::splice::Account;
 
 /// A client with permission to enter a vhost: `V` is the vhost's name, or the vhost itself if this node owns it.
@@ -15,6 +16,7 @@ pub(super) struct LetIn<V = Arc<str>> {
     pub permissions: Arc<Permissions>,
     /// The client may set `user-id` to other users.
     pub(super) is_impersonator: bool,
+    pub(super) seat: Seat,
 }
 
 impl LetIn {
@@ -24,13 +26,14 @@ impl LetIn {
             vhost,
             permissions: self.permissions,
             is_impersonator: self.is_impersonator,
+            seat: self.seat,
         }
     }
 }
 
 impl<V> LetIn<V> {
     /// A client that another node has authenticated, or the reason why this node rejects it.
-    pub(super) fn passed_on(account: Account, vhost: V) -> Result<Self, String> {
+    pub(super) fn passed_on(account: Account, vhost: V, seat: Seat) -> Result<Self, String> {
         let [configure, write, read] = &account.permissions;
         let permissions = Permissions::parse(configure, write, read).map_err(|e| e.to_string())?;
         let about = About {
@@ -60,6 +63,7 @@ impl<V> LetIn<V> {
             vhost,
             permissions: Arc::new(permissions),
             is_impersonator: account.is_impersonator,
+            seat,
         })
     }
 
@@ -67,7 +71,7 @@ impl<V> LetIn<V> {
     pub(super) fn known(
         about: About,
         (vhost, permissions): (V, Arc<Permissions>),
-        is_impersonator: bool,
+        (is_impersonator, seat): (bool, Seat),
         frame_bytes_max: u32,
     ) -> Self {
         let capabilities = Capabilities {
@@ -88,6 +92,7 @@ impl<V> LetIn<V> {
             vhost,
             permissions,
             is_impersonator,
+            seat,
         }
     }
 }

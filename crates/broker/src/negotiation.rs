@@ -320,9 +320,9 @@ impl Negotiation {
         if !broker.has_vhost(name) {
             return Err(refused(format!("vhost {name} not found"), "no_such_vhost"));
         }
-        if let Some(text) = broker.connection_refusal(user, name) {
-            return Err(refused(text, "limit"));
-        }
+        let vhost = Arc::from(name);
+        let seat = broker.take_seat(user, &vhost);
+        let seat = seat.map_err(|text| refused(text, "limit"))?;
         let users = broker.users.now();
         let Some(permissions) = users.permissions(user, name) else {
             let text = format!("access to vhost '{name}' refused for user '{user}'");
@@ -331,7 +331,8 @@ impl Negotiation {
         let tags = self.client.user.as_ref().map(|user| &user.tags);
         let is_impersonator = |tags: &Vec<String>| tags.iter().any(|tag| tag == "impersonator");
         Ok(LetIn {
-            vhost: name.into(),
+            vhost,
+            seat,
             permissions: Arc::clone(permissions),
             is_impersonator: tags.is_some_and(is_impersonator),
             client: self.client.clone(),

@@ -45,6 +45,7 @@ impl Open {
             vhost,
             permissions,
             is_impersonator,
+            seat,
         } = entered;
         let user = Arc::clone(&client.about.user);
         let peer = Arc::new(Peer::new(PeerParts {
@@ -57,6 +58,7 @@ impl Open {
             frame_bytes_max: client.frame_bytes_max,
             vhost: Arc::clone(&vhost),
             about: client.about,
+            seat,
             is_told_of_blocking: client.capabilities.connection_blocked,
         }));
         let key = {

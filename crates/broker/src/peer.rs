@@ -15,6 +15,7 @@ use crosstie_transport::Connection;
 use parking_lot::Mutex;
 
 use super::client::About;
+use super::metadata::Seat;
 use super::status::ConnectionStatus;
 use super::vhost::SharedVhost;
 
@@ -37,8 +38,7 @@ pub struct Peer {
     /// The client supports `connection.blocked`.
     pub(crate) is_told_of_blocking: bool,
     pub since: SystemTime,
-    /// Number of open channels.
-    pub(crate) channels: AtomicUsize,
+    pub(crate) seat: Seat,
     /// A delivery was refused; a task waits until the output queue is sent.
     pub(crate) is_resume_awaited: AtomicBool,
     /// Bytes of the peer's incomplete messages and open transactions, as counted by [`Incomplete`].
@@ -68,6 +68,7 @@ pub(crate) struct PeerParts {
     pub frame_bytes_max: u32,
     pub vhost: Arc<SharedVhost>,
     pub about: About,
+    pub(crate) seat: Seat,
     pub(crate) is_told_of_blocking: bool,
 }
 
@@ -86,7 +87,7 @@ impl Peer {
             about: parts.about,
             is_told_of_blocking: parts.is_told_of_blocking,
             since: SystemTime::now(),
-            channels: AtomicUsize::new(0),
+            seat: parts.seat,
             is_resume_awaited: AtomicBool::new(false),
             incomplete_bytes: AtomicUsize::new(0),
             unfinished_since_s: AtomicU32::new(0),
@@ -218,7 +219,7 @@ impl Peer {
                 None => self.connection.peer().to_string(),
             },
             client: self.about.client.clone(),
-            channels: self.channels.load(Ordering::Relaxed),
+            channels: self.seat.channels(),
             state: match () {
                 () if self.is_closing() => "closing",
                 () if self.connection.is_reading_paused() => "blocked",

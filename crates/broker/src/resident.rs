@@ -87,7 +87,8 @@ pub fn let_in(
     };
     let vhost = (shared, Arc::clone(permissions));
     let is_impersonator = found.tags.iter().any(|tag| tag == "impersonator");
-    let entered = Entered::known(about, vhost, is_impersonator, FRAME_BYTES_MAX);
+    let seat = broker.take_any_seat(&about.user, vhost.0.name());
+    let entered = Entered::known(about, vhost, (is_impersonator, seat), FRAME_BYTES_MAX);
     let watching = &broker.home.watch;
     let watch = watching.add(Arc::clone(&connection), TRANSPORT, Duration::MAX);
     watching.opened_with_heartbeats(watch, 0, &[]);

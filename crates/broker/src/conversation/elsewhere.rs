@@ -37,7 +37,7 @@ impl Conversation {
             Some((Way::PassOn, replicated)) => {
                 let replicated = Arc::clone(replicated);
                 let node = &broker.home.node;
-                let spliced = Spliced::new(&client, replicated, &self.connection, node);
+                let spliced = Spliced::new(*client, replicated, &self.connection, node);
                 self.state = State::PassedOn(Some(Box::new(spliced)));
                 Handled::HandOver { consumed }
             }
@@ -83,7 +83,11 @@ impl Conversation {
         if self.listening.is_stopping() {
             return Err((Refusal::NotOwner, "this node stops".to_owned()));
         }
-        let entered = Entered::passed_on(account, vhost.ok_or_else(not_owner)?);
+        let seat = self
+            .endpoint
+            .broker
+            .take_any_seat(&account.user, &account.vhost);
+        let entered = Entered::passed_on(account, vhost.ok_or_else(not_owner)?, seat);
         let entered = entered.map_err(|why| (Refusal::Malformed, why))?;
         accept(&self.connection);
         match self.enter(entered) {

@@ -1,52 +1,45 @@
 //! Limits of connections and channels, in RabbitMQ's words.
 
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
 
 use crosstie_metadata::{UserLimit, VhostLimit};
 
+use super::seats::{Full, Seat, SeatsMax};
 use crate::broker::Broker;
 use crate::peer::Peer;
 
 impl Broker {
-    /// The reason why a user may not open another connection to a vhost.
-    pub(crate) fn connection_refusal(&self, user: &str, vhost: &str) -> Option<String> {
+    /// Takes a seat for another connection of a user in a vhost, or returns the reason why there is none.
+    pub(crate) fn take_seat(&self, user: &Arc<str>, vhost: &Arc<str>) -> Result<Seat, String> {
         let metadata = self.metadata.now();
-        let limit = metadata.vhost_limit(vhost, VhostLimit::Connections);
-        if let Some(max) = limit
-            && self.count_peers(|peer| **peer.vhost.name() == *vhost) >= max
-        {
-            return Some(format!(
+        let max = SeatsMax {
+            of_vhost: metadata.vhost_limit(vhost, VhostLimit::Connections),
+            of_user: metadata.user_limit(user, UserLimit::Connections),
+        };
+        let taken = self.metadata.seats.take(user, vhost, max);
+        taken.map_err(|full| match full {
+            Full::Vhost(max) => format!(
                 "access to vhost '{vhost}' refused for user '{user}': connection limit ({max}) is reached"
-            ));
-        }
-        let limit = metadata.user_limit(user, UserLimit::Connections);
-        if let Some(max) = limit
-            && self.count_peers(|peer| *peer.about.user == *user) >= max
-        {
-            return Some(format!(
+            ),
+            Full::User(max) => format!(
                 "connection refused for user '{user}': user connection limit ({max}) is reached"
-            ));
-        }
-        None
+            ),
+        })
     }
 
-    /// The reason why a user may not open another channel.
-    pub(crate) fn channel_refusal(&self, user: &str) -> Option<String> {
-        let max = self.metadata.now().user_limit(user, UserLimit::Channels)?;
-        let peers = self.peers.lock();
-        let of_user = peers.values().filter(|peer| *peer.about.user == *user);
-        let channels: usize = of_user
-            .map(|peer| peer.channels.load(Ordering::Relaxed))
-            .sum();
-        (channels >= max).then(|| {
+    /// Takes a seat whatever the limits: for the router's own connections, and for those of other nodes.
+    pub(crate) fn take_any_seat(&self, user: &Arc<str>, vhost: &Arc<str>) -> Seat {
+        self.metadata.seats.take_any(user, vhost)
+    }
+
+    /// Counts another channel of a user, or returns the reason why it may not be opened.
+    pub(crate) fn count_channel(&self, peer: &Peer) -> Result<(), String> {
+        let user = &peer.about.user;
+        let max = self.metadata.now().user_limit(user, UserLimit::Channels);
+        peer.seat.open_channel(max).map_err(|max| {
             format!(
                 "number of channels opened for user '{user}' has reached the maximum allowed user limit of ({max})"
             )
         })
-    }
-
-    fn count_peers(&self, is_counted: impl Fn(&Peer) -> bool) -> usize {
-        let peers = self.peers.lock();
-        peers.values().filter(|peer| is_counted(peer)).count()
     }
 }

@@ -7,12 +7,14 @@ use crosstie_store::{NewSetting, Setting};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 
 use super::owed::Owed;
+use super::seats::Seats;
 
 /// The present metadata, which one change at a time replaces.
 pub(crate) struct LiveMetadata {
     now: RwLock<Arc<Metadata>>,
     changing: Mutex<()>,
     pub(crate) owed: Owed,
+    pub(crate) seats: Seats,
 }
 
 impl LiveMetadata {
@@ -21,6 +23,7 @@ impl LiveMetadata {
             now: RwLock::new(Arc::new(metadata)),
             changing: Mutex::default(),
             owed: Owed::default(),
+            seats: Seats::default(),
         }
     }
 

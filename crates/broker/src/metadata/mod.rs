@@ -12,8 +12,10 @@ mod layers;
 mod limits;
 mod live;
 mod owed;
+mod seats;
 mod users;
 
 pub(crate) use layers::{add_created, layers};
 pub(crate) use live::LiveMetadata;
+pub(crate) use seats::Seat;
 pub(crate) use users::users;

@@ -25,6 +25,7 @@ use super::settings::{WAIT_MAX, parse};
 use crate::broker::Broker;
 use crate::conversation::AmqpEndpoint;
 use crate::let_in::LetIn;
+use crate::metadata::Seat;
 use crate::peer::reply_text;
 use crate::replicated::Whose;
 use crate::replication::{Ownership, Replicated};
@@ -51,11 +52,13 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub(crate) struct Spliced {
     account: Account,
     replicated: Arc<Replicated>,
+    /// Its owner counts it here, too.
+    _seat: Seat,
 }
 
 impl Spliced {
     pub(crate) fn new(
-        let_in: &LetIn,
+        let_in: LetIn,
         replicated: Arc<Replicated>,
         connection: &Connection,
         node: &str,
@@ -80,6 +83,7 @@ impl Spliced {
                 version: client.version,
             },
             replicated,
+            _seat: let_in.seat,
         }
     }
 }
@@ -148,6 +152,7 @@ async fn open(spliced: &Spliced, limits: &Arc<ConnectionLimits>) -> Result<Opene
     let Spliced {
         account,
         replicated,
+        ..
     } = spliced;
     let vhost = &account.vhost;
     let tls = replicated

@@ -3,7 +3,9 @@
 use std::sync::mpsc;
 
 use crosstie_amqp::PROTOCOL_HEADER;
-use crosstie_amqp::method::{BasicPublish, ConnectionCloseOk, QueueBind, QueueDeclare};
+use crosstie_amqp::method::{
+    BasicPublish, ConnectionClose, ConnectionCloseOk, QueueBind, QueueDeclare,
+};
 use crosstie_config::{AmqpUser, AmqpVhost, Json};
 use crosstie_router::amqp::{Change, Entry, Origin, Outcome, PolicyKind, Refusal, RefusalKind};
 
@@ -200,6 +202,16 @@ fn topic_permissions_judge_routing_keys_of_topic_exchanges() {
     };
     bind("r./", "1 queue.bind-ok");
     bind("x", &refused("x"));
+    // An empty pattern allows the empty routing key alone.
+    let body = r#"{"exchange": "amq.topic", "write": "", "read": "^$"}"#;
+    assert_eq!(put(&rig, topic.clone(), body), Ok(Outcome::Replaced));
+    bind("", "1 queue.bind-ok");
+    bind("x", &refused("x"));
+    let mut client = entered(&rig, "al", "pw");
+    client.open_channel(1);
+    client.confirms();
+    publish(&mut client, "amq.topic", "", "1 basic.ack");
+    publish(&mut client, "amq.topic", "x", &refused("x"));
     assert_eq!(delete(&rig, topic), Ok(Outcome::Deleted));
     bind("x", "1 queue.bind-ok");
 }
@@ -267,6 +279,63 @@ fn limits_refuse_in_rabbitmqs_words() {
         "0 connection.close 530 NOT_ALLOWED - number of channels opened for user 'al' has reached the maximum allowed \
          user limit of (1)",
     );
+}
+
+#[test]
+fn of_clients_that_open_at_once_one_takes_the_last_place() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let rig = Rig::start(directory.path());
+    make(&rig, "al", "pw");
+    let limit = |entry: Entry, value: i64| {
+        let body = format!(r#"{{"value": {value}}}"#);
+        assert_eq!(put(&rig, entry, &body), Ok(Outcome::Replaced));
+    };
+    let of_user = |name: &str| Entry::UserLimits {
+        user: "al".into(),
+        name: Some(name.to_owned()),
+    };
+    limit(of_user("max-connections"), 1);
+    for _ in 0..20 {
+        let mut clients: Vec<_> = (0..4).map(|_| logged_in(&rig, "al", "pw")).collect();
+        clients.iter_mut().for_each(|client| client.open("/"));
+        let answers = clients.iter_mut().map(|client| {
+            let answer = client.receive().expect("an answer").said();
+            answer.starts_with("0 connection.open-ok")
+        });
+        let open = answers.filter(|is_open| *is_open).count();
+        assert_eq!(open, 1);
+        let leave = |mut client: Client| {
+            client.send(0, &ConnectionClose::default());
+            while client
+                .receive()
+                .is_some_and(|answer| !answer.said().contains("close-ok"))
+            {}
+        };
+        clients.into_iter().for_each(leave);
+    }
+}
+
+#[test]
+fn a_stopped_router_keeps_no_change() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let rig = Rig::start(directory.path());
+    let operators = rig.router.amqp().expect("is on");
+    let made = put(&rig, Entry::Vhost("w".into()), "{}");
+    assert_eq!(made, Ok(Outcome::Created));
+    rig.router.stop();
+    let vhost = |name: &str| Change::put(Entry::Vhost(name.into()), &serde_json::json!({}), None);
+    for change in [
+        vhost("v").expect("a change"),
+        Change::Delete(Entry::Vhost("w".into())),
+        Change::put(user("al"), &serde_json::json!({"tags": ""}), None).expect("a change"),
+    ] {
+        let refused = operators.change(change).expect_err("it is stopped");
+        assert_eq!(refused.kind, RefusalKind::NotStored, "{refused}");
+    }
+    let rig = Rig::start(directory.path());
+    let metadata = rig.router.amqp().expect("is on").metadata();
+    assert!(metadata.has_vhost("w") && !metadata.has_vhost("v"));
+    assert!(metadata.user("al").is_none());
 }
 
 #[test]
