@@ -159,6 +159,11 @@ impl Ledger {
         }
     }
 
+    /// The last entry that is known to be in the log.
+    pub fn acknowledged(&self) -> Sequence {
+        Sequence(self.acknowledged)
+    }
+
     /// Bytes in memory beside the messages.
     pub fn memory_bytes(&self) -> usize {
         let in_flight = self.in_flight.iter();

@@ -166,6 +166,40 @@ fn a_clearance_is_written_as_departures() {
 }
 
 #[test]
+fn each_batch_of_a_clearance_is_bounded_and_acknowledged_before_its_position() {
+    let (mut ledger, mut log) = owning(DEEP);
+    let records = (1..=1000).map(|place| enqueued(place, "m")).collect();
+    ledger.submit(NOW, records, Position(1));
+    settle(&mut ledger, &mut log);
+    let (queue, from, to) = (QUEUE, 1, 1000);
+    ledger.submit(
+        NOW,
+        vec![Record::Cleared { queue, from, to }],
+        Position(2),
+    );
+    let (mut batches, mut is_committed) = (0, false);
+    while let Some(effect) = ledger.next_effect() {
+        match effect {
+            Effect::Append { entry, .. } => {
+                assert!(!is_committed, "the position is that of the last batch");
+                batches += 1;
+                assert!(entry.len() <= 1000, "one turn writes {} octets", entry.len());
+                log.push(entry);
+                let last = Sequence(log.len() as u64);
+                ledger.handle_appended(NOW, last);
+                assert_eq!(ledger.acknowledged(), last);
+            }
+            Effect::Committed(position) => {
+                assert_eq!(position, Position(2));
+                is_committed = true;
+            }
+            _ => {}
+        }
+    }
+    assert!(is_committed && batches > 60, "{batches}");
+}
+
+#[test]
 fn messages_are_copied_without_those_that_submitted_records_remove() {
     let (mut ledger, mut log) = owning(DEEP);
     let records = (1..=5).map(|place| enqueued(place, "m")).collect();

@@ -32,6 +32,7 @@ mod page;
 mod pages;
 mod peers;
 mod preparation;
+mod progress;
 mod questions;
 mod reading;
 mod recovery_task;

@@ -237,13 +237,11 @@ impl Driver {
 
     /// Passes submitted records to the ledger as one batch: an append of one record costs as much as one of a thousand.
     pub(super) fn hand_over(&mut self) {
+        self.note_progress();
         let now = self.now();
         let Some(term) = &mut self.term else {
             return;
         };
-        if self.ledger.is_settled() {
-            term.progress = Instant::now();
-        }
         let mut records: Vec<Record> = Vec::new();
         let mut bytes = 0;
         let mut reached = None;
@@ -326,7 +324,6 @@ impl Driver {
         let Some(term) = &mut self.term else {
             return;
         };
-        term.progress = Instant::now();
         term.settle(position);
         let waiting_bytes = match term.is_held {
             // Keeps publishers blocked, however few bytes wait.
@@ -395,17 +392,17 @@ impl Driver {
 
     /// Blocks publishers while the log acknowledges nothing, and finally gives up.
     fn judge_stall(&mut self) -> Result<(), String> {
-        let is_idle = self.ledger.is_settled() && self.ledger.role() == LedgerRole::Owning;
+        self.note_progress();
+        let is_idle = self.is_idle();
         let has_no_second = self.has_no_second();
         let Some(term) = &mut self.term else {
             return Ok(());
         };
         if is_idle {
-            term.progress = Instant::now();
             term.refusal = None;
             return Ok(());
         }
-        let stalled = term.progress.elapsed();
+        let stalled = term.progress.stalled(Instant::now());
         let is_alone = has_no_second && self.others.have_fallen_silent();
         if stalled >= ALONE_MAX && is_alone {
             return Err("it reaches neither another node nor another server".to_owned());
@@ -418,6 +415,18 @@ impl Driver {
             self.task.holder.stall();
         }
         Ok(())
+    }
+
+    /// Notes how far the log has acknowledged what it is to take.
+    fn note_progress(&mut self) {
+        let (acknowledged, is_idle) = (self.ledger.acknowledged(), self.is_idle());
+        if let Some(term) = &mut self.term {
+            term.progress.note(Instant::now(), acknowledged, is_idle);
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.ledger.is_settled() && self.ledger.role() == LedgerRole::Owning
     }
 
     fn note_term(&self) {

@@ -15,6 +15,7 @@ use super::filling::Filling;
 use super::journal::Journal;
 use super::log::End;
 use super::pages::{Pages, Wanted};
+use super::progress::Progress;
 use super::unread::Unread;
 
 /// The state of a node while it owns the vhost.
@@ -29,8 +30,8 @@ pub(super) struct Term {
     pub(super) unread: Option<Unread>,
     /// Sizes of the records passed to the ledger, by position.
     pub(super) handed: VecDeque<(Position, usize)>,
-    /// The time of the log's last acknowledgement, or of the last moment without waiting records.
-    pub(super) progress: Instant,
+    /// Of the log, with the submitted records.
+    pub(super) progress: Progress,
     /// The end of the last connection, while none is open.
     pub(super) link_lost: Option<Instant>,
     /// The log's last error, while it accepts nothing.
@@ -89,7 +90,7 @@ impl Term {
             pages: Pages::default(),
             unread: None,
             handed: VecDeque::new(),
-            progress: Instant::now(),
+            progress: Progress::begin(Instant::now()),
             link_lost: None,
             refusal: None,
             is_held: false,
