@@ -423,6 +423,11 @@ def test_a_damaged_message_is_named_and_the_others_are_served(own, tmp_path):
         own.router.await_log(lambda line: unreadable(50) in line.text)
         publish(channel, "log", "later")
         assert read(channel, "log", 1, "last")[0][:2] == (100, "later")
+        assert "cannot be read" in own.router.health()[1]
+        # The alarm goes with the stream, and is not that of the next one of its name.
+        channel.queue_delete("log")
+        declare(queue="log")(channel)
+        await_true("it is forgotten", lambda: "cannot be read" not in own.router.health()[1])
 
 
 def test_a_reader_whose_segment_has_gone_continues_at_the_first_one_there(own):

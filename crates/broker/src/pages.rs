@@ -102,12 +102,14 @@ impl SharedVhost {
     fn note_unreadable(self: &Arc<Self>, want: Want, error: &str) {
         let vhost = self.lock();
         let mut unreadable = self.unreadable.lock();
-        unreadable.retain(|queue| vhost.has_queue(queue));
         let Some(queue) = vhost.queue_of(&want) else {
             return;
         };
+        if !vhost.is_awaiting(&want) {
+            return unreadable.note_read(&queue);
+        }
         drop(vhost);
-        if unreadable.add(Arc::clone(&queue), want, error) {
+        if unreadable.add((Arc::clone(&queue), want.queue), want, error) {
             let vhost = &self.name;
             tracing::error!(
                 "vhost '{vhost}': cannot read messages of queue '{queue}', retrying: {error}"
@@ -115,9 +117,20 @@ impl SharedVhost {
         }
     }
 
-    /// Reads the pages again that could not be read. To be called once a second.
+    /// Reads the pages again that could not be read, and forgets those that are no longer needed. To be called once a
+    /// second.
     pub(crate) fn read_again(self: &Arc<Self>) {
-        let failed = self.unreadable.lock().take_wants();
+        if self.unreadable.lock().is_empty() {
+            return;
+        }
+        let vhost = self.lock();
+        let mut unreadable = self.unreadable.lock();
+        unreadable.retain(
+            |key| vhost.name_of(*key).is_some(),
+            |want| vhost.is_awaiting(want),
+        );
+        let failed = unreadable.take_wants();
+        drop((vhost, unreadable));
         for want in failed {
             self.read_page(want);
         }

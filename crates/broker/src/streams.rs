@@ -204,13 +204,13 @@ impl SharedVhost {
     fn note_stream_trouble(&self, id: QueueId, what: String) {
         let vhost = self.lock();
         let mut unreadable = self.unreadable.lock();
-        unreadable.retain(|queue| vhost.has_queue(queue));
-        let Some(queue) = vhost.stream_name(id) else {
+        let key = vhost.stream_key(id);
+        let Some((key, queue)) = key.and_then(|key| Some((key, vhost.name_of(key)?))) else {
             return;
         };
         drop(vhost);
         let name = &self.name;
         tracing::error!("vhost '{name}': stream '{queue}': {what}");
-        unreadable.add_lost(queue, what);
+        unreadable.add_lost((queue, key), what);
     }
 }

@@ -172,18 +172,18 @@ fn each_batch_of_a_clearance_is_bounded_and_acknowledged_before_its_position() {
     ledger.submit(NOW, records, Position(1));
     settle(&mut ledger, &mut log);
     let (queue, from, to) = (QUEUE, 1, 1000);
-    ledger.submit(
-        NOW,
-        vec![Record::Cleared { queue, from, to }],
-        Position(2),
-    );
+    ledger.submit(NOW, vec![Record::Cleared { queue, from, to }], Position(2));
     let (mut batches, mut is_committed) = (0, false);
     while let Some(effect) = ledger.next_effect() {
         match effect {
             Effect::Append { entry, .. } => {
                 assert!(!is_committed, "the position is that of the last batch");
                 batches += 1;
-                assert!(entry.len() <= 1000, "one turn writes {} octets", entry.len());
+                assert!(
+                    entry.len() <= 1000,
+                    "one turn writes {} octets",
+                    entry.len()
+                );
                 log.push(entry);
                 let last = Sequence(log.len() as u64);
                 ledger.handle_appended(NOW, last);

@@ -159,6 +159,15 @@ impl Queues {
         !self.wanting.is_empty()
     }
 
+    /// Whether a page would still be put behind the head.
+    pub(crate) fn is_awaiting(&self, want: &Want) -> bool {
+        let queue = self.queues.find(want.queue);
+        queue.is_some_and(|queue| {
+            let mut depths = queue.messages.depths();
+            queue.clearances == want.clearances && depths.any(|depths| depths.is_reading(want.from))
+        })
+    }
+
     /// Puts a page behind the head. Returns the number of messages that the store should have had and did not have;
     /// `None` if the page is of no use any more.
     pub(crate) fn add_page(

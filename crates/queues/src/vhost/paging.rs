@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Vhost;
 use crate::queues::{Page, Want};
-use crate::{ChannelKey, Outbox, Time};
+use crate::{ChannelKey, Outbox, QueueKey, Time};
 
 impl<H> Vhost<H> {
     /// Takes the next page to be read. The owner reads it from the store, which has committed all of it, and hands it to
@@ -15,8 +15,18 @@ impl<H> Vhost<H> {
 
     /// The name of a page's queue, if the queue still exists.
     pub fn queue_of(&self, want: &Want) -> Option<Arc<str>> {
-        let queue = self.queues.find(want.queue);
+        self.name_of(want.queue)
+    }
+
+    /// The name of a queue, if it still exists.
+    pub fn name_of(&self, queue: QueueKey) -> Option<Arc<str>> {
+        let queue = self.queues.find(queue);
         queue.map(|queue| Arc::clone(&queue.name))
+    }
+
+    /// Whether a page would still be put into its queue, which may have been purged or deleted since.
+    pub fn is_awaiting(&self, want: &Want) -> bool {
+        self.queues.is_awaiting(want)
     }
 
     /// Whether pages are to be read.

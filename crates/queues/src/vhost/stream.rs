@@ -99,10 +99,9 @@ impl<H> Vhost<H> {
         self.deliver_stream(now, want.stream, out);
     }
 
-    /// The name of a stream, if it still exists.
-    pub fn stream_name(&self, id: QueueId) -> Option<Arc<str>> {
-        let queue = self.queues.find(self.streams.key(id)?)?;
-        Some(Arc::clone(&queue.name))
+    /// The queue of a stream, if it still exists.
+    pub fn stream_key(&self, id: QueueId) -> Option<QueueKey> {
+        self.streams.key(id)
     }
 }
 
