@@ -377,11 +377,14 @@ def test_a_dead_letter_is_kept_until_its_stream_can_be_written(own, tmp_path):
         # A publication that can be refused is refused.
         with pytest.raises(pika.exceptions.NackError):
             publish(channel, "log", "refused")
+        # Publishers to other queues are neither refused nor held up.
+        publish(channel, "other", *("confirmed" for _ in range(100)), delivery_mode=2)
 
     with channel_of(own) as channel:
         channel.exchange_declare("letters", "fanout", durable=True)
         declare(queue="log")(channel)
         channel.queue_bind("log", "letters")
+        channel.queue_declare("other", durable=True)
         arguments = {"x-dead-letter-exchange": "letters"}
         channel.queue_declare("dying", durable=True, arguments=arguments)
         publish(channel, "dying", "letter", delivery_mode=2)

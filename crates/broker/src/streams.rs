@@ -1,8 +1,9 @@
 //! Streams of a vhost: their changes on the way to the keeper of the files, and pages on the way back.
 //!
 //! The records of a vhost pass through the keeper while it has changes of that vhost, so that the store has them after
-//! the streams do: a dead letter is in its stream before its original is gone, and confirms keep their order. That holds
-//! while streams cannot be written, too: only publications that can be refused are dropped.
+//! the streams do: a dead letter is in its stream before its original is gone, and confirms keep their order. While streams
+//! cannot be written, publications that can be refused are. Others wait in the keeper with the departures that belong to
+//! them, and hold up nothing else.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -119,7 +120,8 @@ impl SharedVhost {
             position,
             submissions,
             streams,
-            error,
+            error: _,
+            is_going_on,
             warning,
         } = written;
         let line = &self.streams;
@@ -134,15 +136,24 @@ impl SharedVhost {
                 line.note_submitted(position);
                 self.shared.submit(name, records, position);
             }
-            if error.is_none() && line.is_failing.swap(false, Ordering::SeqCst) {
-                tracing::info!("vhost '{name}': streams can be written again");
-                self.shared.note_stream_failure(None);
-            }
+        } else if !records.is_empty() {
+            // Other records may be submitted meanwhile, with later positions.
+            let vhost = self.lock();
+            self.shared.submit(name, records, line.submitted());
+            drop(vhost);
+        }
+        let goes_on = is_going_on && line.is_failing.swap(false, Ordering::SeqCst);
+        if goes_on {
+            tracing::info!("vhost '{name}': streams can be written again");
+            self.shared.note_stream_failure(None);
         }
         let mut turn = self.turn(Instant::now());
         let (vhost, now, outbox) = turn.enter();
         for (id, extent, page) in streams {
             vhost.handle_written(now, id, &extent, page, outbox);
+        }
+        if goes_on {
+            vhost.note_streams_going_on();
         }
         if let Some(position) = position.filter(|_| is_committed) {
             vhost.handle_committed(position, outbox);
@@ -156,8 +167,8 @@ impl SharedVhost {
         }
     }
 
-    /// The keeper could not write changes of this vhost: publications that wait for a confirm are refused. It tries the
-    /// others again, and the store gets the records after them.
+    /// The keeper could not write changes of this vhost: publications to streams that wait for a confirm are refused. It
+    /// tries the others again.
     fn handle_unwritten(self: &Arc<Self>, mut unwritten: Unwritten<'_>) {
         let (line, name) = (&self.streams, &self.name);
         let why = unwritten.error;
@@ -165,18 +176,14 @@ impl SharedVhost {
             tracing::error!("vhost '{name}': cannot write to streams: {why}");
         }
         self.shared.note_stream_failure(Some(why));
-        let departures = unwritten.take_departures();
-        if !departures.is_empty() {
-            self.shared.submit(name, departures, line.submitted());
-        }
-        let position = unwritten.position();
+        // The store has all before these.
+        let between = (line.submitted(), unwritten.position());
         let mut turn = self.turn(Instant::now());
         let (vhost, now, outbox) = turn.enter();
         let refused = unwritten.refuse(|content| vhost.is_refusable(content));
-        vhost.withdraw_contents(&refused);
-        let withdrawn = vhost.withdraw(&unwritten.stored());
+        let withdrawn = vhost.refuse_contents(now, &refused, &unwritten.stored(), between, outbox);
         unwritten.leave_out(&withdrawn);
-        vhost.handle_not_committed(now, position, outbox);
+        vhost.note_failing_streams(unwritten.streams());
         turn.finish();
         if unwritten.is_last && unwritten.has_rest() {
             tracing::error!(

@@ -19,6 +19,9 @@ const CHANGE_BYTES: usize = 96;
 #[derive(Debug, Default)]
 pub(crate) struct Group {
     pub(crate) records: Vec<Record>,
+    /// Departures of single messages that were submitted with messages of streams, for example of a dead letter's
+    /// original. A store must not have them before the streams have these messages, and may have them at any time after.
+    held: Vec<Record>,
     pub(crate) position: Position,
     pub(crate) submissions: usize,
     /// Approximate memory.
@@ -29,8 +32,6 @@ pub(crate) struct Group {
     pub(crate) deleted: Vec<QueueId>,
     /// Streams whose bounds have changed.
     pub(crate) bounded: Vec<(QueueId, StreamLimits)>,
-    /// Records of submissions that only remove messages.
-    departures: Vec<Record>,
     pub(crate) warning: Option<String>,
     /// All streams of the vhost go.
     pub(crate) is_vhost_gone: bool,
@@ -41,59 +42,129 @@ pub(crate) struct Group {
 impl Group {
     /// Messages of a stream that is deleted behind them are left out.
     fn add(&mut self, submission: Submission) {
-        // A deleted vhost must not be in the store again by the records before.
-        let removes = |record: &Record| match record {
-            Record::VhostDeleted => false,
-            record => record.is_departure() || record.is_delivery(),
-        };
-        if submission.changes.is_empty() && submission.records.iter().all(removes) {
-            let departures = submission.records.iter().filter(|r| r.is_departure());
-            self.departures.extend(departures.cloned());
-        }
-        self.records.extend(submission.records);
+        let mut changes = submission.changes.iter();
+        let has_appends = changes.any(|change| matches!(change, StreamChange::Appended { .. }));
+        let (held, records) = submission
+            .records
+            .into_iter()
+            .partition::<Vec<_>, _>(|record| has_appends && may_be_later(record));
+        self.held.extend(held);
+        self.records.extend(records);
         self.position = submission.position;
         self.submissions += 1;
         self.bytes += submission.bytes;
-        self.is_vhost_gone |= submission.is_vhost_gone;
         for change in submission.changes {
             match change {
-                StreamChange::Appended { id, append } => {
-                    let place = *self.places.entry(id).or_insert_with(|| {
-                        self.appends.push((id, Vec::new()));
-                        self.appends.len() - 1
-                    });
-                    self.appends[place].1.push(append);
-                }
+                StreamChange::Appended { id, append } => self.appends_of(id).push(append),
                 StreamChange::Bounded { id, limits } => {
                     self.bounded.retain(|(known, _)| *known != id);
                     self.bounded.push((id, limits));
                 }
                 StreamChange::Deleted { id } => {
-                    if let Some(place) = self.places.get(&id) {
-                        self.appends[*place].1.clear();
-                    }
+                    self.appends_of(id).clear();
                     self.deleted.push(id);
                 }
             }
         }
+        if submission.is_vhost_gone {
+            self.is_vhost_gone = true;
+            self.appends.clear();
+            self.places.clear();
+            self.held.clear();
+        }
+    }
+
+    fn appends_of(&mut self, id: QueueId) -> &mut Vec<StreamAppend> {
+        let place = *self.places.entry(id).or_insert_with(|| {
+            self.appends.push((id, Vec::new()));
+            self.appends.len() - 1
+        });
+        &mut self.appends[place].1
+    }
+
+    /// Adds a later group's messages and records.
+    fn merge(&mut self, later: Self) {
+        for (id, appends) in later.appends {
+            self.appends_of(id).extend(appends);
+        }
+        self.records.extend(later.records);
+        self.held.extend(later.held);
+        self.position = self.position.max(later.position);
+        self.submissions += later.submissions;
+        self.bytes += later.bytes;
+        self.deleted.extend(later.deleted);
+        self.bounded.extend(later.bounded);
+        self.is_vhost_gone |= later.is_vhost_gone;
+    }
+
+    /// Whether a submission has to be written behind it: of a stream, the earlier messages come first, and confirms keep
+    /// their order.
+    fn precedes(&self, submission: &Submission) -> bool {
+        let mut changes = submission.changes.iter();
+        let touches = |change: &StreamChange| match change {
+            StreamChange::Appended { id, .. }
+            | StreamChange::Bounded { id, .. }
+            | StreamChange::Deleted { id } => self.places.contains_key(id),
+        };
+        self.submissions > 0 || submission.is_vhost_gone || changes.any(touches)
+    }
+
+    /// Takes out what has to be tried again, after all that can be refused has been. The rest may be stored.
+    pub(crate) fn split_rest(&mut self) -> Option<Self> {
+        if !self.has_appends() {
+            return None;
+        }
+        let appends: Vec<_> = mem::take(&mut self.appends)
+            .into_iter()
+            .filter(|(_, appends)| !appends.is_empty())
+            .collect();
+        let places = appends.iter().enumerate();
+        let mut rest = Self {
+            places: places.map(|(place, (id, _))| (*id, place)).collect(),
+            appends,
+            held: mem::take(&mut self.held),
+            ..Self::default()
+        };
+        self.places.clear();
+        rest.count();
+        self.count();
+        Some(rest)
+    }
+
+    /// The records that a store may have once the streams have the messages.
+    pub(crate) fn take_records(&mut self) -> Vec<Record> {
+        let mut records = mem::take(&mut self.records);
+        records.append(&mut self.held);
+        records
+    }
+
+    fn count(&mut self) {
+        let appends = self.appends.iter().flat_map(|(_, appends)| appends);
+        let records = self.records.iter().chain(&self.held);
+        self.bytes =
+            appends.map(append_bytes).sum::<usize>() + records.map(record_bytes).sum::<usize>();
     }
 
     pub(crate) fn has_appends(&self) -> bool {
         self.appends.iter().any(|(_, appends)| !appends.is_empty())
     }
 
-    /// Whether it has to be tried again after a failure.
-    pub(crate) fn has_rest(&self) -> bool {
-        self.is_vhost_gone || self.has_appends()
-    }
-
-    /// Removes records that cancel each other.
+    /// Removes records that cancel each other. A message whose departure waits is to be stored until then: its publisher
+    /// may get a confirm.
     fn cancel(&mut self) {
+        if !self.has_appends() {
+            self.records.append(&mut self.held);
+        }
         let kept = find_lasting(self.records.iter().map(|record| ((), record)));
         let mut kept = kept.iter();
         // As many marks as records.
         self.records.retain(|_| *kept.next().unwrap_or(&true));
     }
+}
+
+/// Whether a record may be stored behind all later ones: no other message ever has that place.
+fn may_be_later(record: &Record) -> bool {
+    matches!(record, Record::Dequeued { .. } | Record::Cleared { .. })
 }
 
 pub(crate) fn change_bytes(change: &StreamChange) -> usize {
@@ -114,20 +185,30 @@ pub(crate) fn record_bytes(record: &Record) -> usize {
     }
 }
 
-/// Adds submissions to the groups of their vhosts, in their order.
+/// Adds submissions to the groups of their vhosts, in their order. A group that waits for another attempt delays only
+/// those that have to be behind it.
 pub(crate) fn add(groups: &mut Vec<(Arc<str>, Group)>, taken: Vec<Submission>) {
     for submission in taken {
-        let known = groups.iter().position(|(of, _)| *of == submission.vhost);
-        let at = known.unwrap_or_else(|| {
-            groups.push((Arc::clone(&submission.vhost), Group::default()));
-            groups.len() - 1
-        });
-        groups[at].1.add(submission);
+        let vhost = Arc::clone(&submission.vhost);
+        let precedes = |of: &Arc<str>, group: &Group| *of == vhost && group.precedes(&submission);
+        let mut preceding = Vec::new();
+        for (of, group) in groups.extract_if(.., |(of, group)| precedes(of, group)) {
+            drop(of);
+            preceding.push(group);
+        }
+        // One that has only messages of streams left is the earlier one.
+        preceding.sort_by_key(|group| group.submissions > 0);
+        let mut preceding = preceding.into_iter();
+        let mut group = preceding.next().unwrap_or_default();
+        preceding.for_each(|later| group.merge(later));
+        group.add(submission);
+        groups.push((vhost, group));
     }
 }
 
-/// A group that could not be written. Its owner refuses the publications of it that somebody waits for. What is left
-/// is tried again: a dead letter's original, which its records remove, must not be gone before the letter is written.
+/// A group that could not be written. Its owner refuses those of its messages whose publisher waits for a confirm. Other
+/// messages are tried again, and the departures that were submitted with them wait for that: a dead letter's original must
+/// not be gone before the letter is written. All other records may be stored.
 #[derive(Debug)]
 pub struct Unwritten<'a> {
     pub error: &'a str,
@@ -156,11 +237,6 @@ impl<'a> Unwritten<'a> {
         records.filter_map(stored_at).collect()
     }
 
-    /// Records that a store may have at once, and again with the others: they make room on a full disk.
-    pub fn take_departures(&mut self) -> Vec<Record> {
-        mem::take(&mut self.group.departures)
-    }
-
     /// Leaves out the messages of streams that are refused; returns those.
     pub fn refuse(
         &mut self,
@@ -181,9 +257,13 @@ impl<'a> Unwritten<'a> {
             place.is_none_or(|place| !withdrawn.contains(&place))
         });
         self.group.cancel();
-        let appends = self.group.appends.iter().flat_map(|(_, appends)| appends);
-        let of_appends = appends.map(append_bytes).sum::<usize>();
-        self.group.bytes = of_appends + self.group.records.iter().map(record_bytes).sum::<usize>();
+    }
+
+    /// The streams with messages that are left.
+    pub fn streams(&self) -> impl Iterator<Item = QueueId> {
+        let appends = self.group.appends.iter();
+        let left = appends.filter(|(_, appends)| !appends.is_empty());
+        left.map(|(id, _)| *id)
     }
 
     /// Whether messages of streams are left.

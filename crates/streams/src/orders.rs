@@ -17,14 +17,17 @@ use crate::log::Log;
 pub struct Written {
     /// The records that were submitted with them, in their order: a store may have them now.
     pub records: Vec<Record>,
-    /// Everything up to there is written, or was refused. `None`: only old messages were removed.
+    /// Everything up to there is written, was refused, or is tried again without its publisher. `None`: old messages were
+    /// removed, or some were written at another attempt.
     pub position: Option<Position>,
     /// How many submissions that were.
     pub submissions: usize,
     /// The streams that have changed, and the messages at their ends if they are few.
     pub streams: Vec<(QueueId, StreamExtent, Option<Arc<StreamPage>>)>,
-    /// Why messages of streams could not be written, all of which were refused.
+    /// Why messages of streams could not be written: they were refused, or are tried again.
     pub error: Option<String>,
+    /// Whether messages were written and no others of the vhost wait for another attempt.
+    pub is_going_on: bool,
     /// What else went wrong.
     pub warning: Option<String>,
 }

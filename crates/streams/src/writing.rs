@@ -1,6 +1,6 @@
 //! The thread that writes: all that waits, as one group for each vhost.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io;
 use std::mem;
 use std::sync::{Arc, PoisonError};
@@ -61,23 +61,11 @@ impl Writing {
     ) {
         while let Some((taken, is_last)) = self.take() {
             group::add(&mut self.groups, taken);
-            for (vhost, mut group) in mem::take(&mut self.groups) {
-                let is_due = group.retry_at.is_none_or(|at| at <= Instant::now());
-                if !is_due && !is_last {
-                    self.groups.push((vhost, group));
-                    continue;
-                }
-                let Err(error) = self.write(&vhost, &mut group, &reports.on_written) else {
-                    continue;
-                };
-                (reports.on_unwritten)(&vhost, Unwritten::new(&mut group, &error, is_last));
-                match group.has_rest() {
-                    true => {
-                        group.retry_at = Some(Instant::now() + RETRY);
-                        self.groups.push((vhost, group));
-                    }
-                    false => (reports.on_written)(&vhost, written_of(group, Some(error))),
-                }
+            let mut groups = VecDeque::from(mem::take(&mut self.groups));
+            while let Some((vhost, group)) = groups.pop_front() {
+                let mut others = self.groups.iter().chain(&groups);
+                let has_rest = others.any(|(of, group)| *of == vhost && group.retry_at.is_some());
+                self.try_group(vhost, group, (has_rest, is_last), reports);
             }
             let mut waiting = lock(&self.shared.waiting);
             waiting.taken_bytes = self.groups.iter().map(|(_, group)| group.bytes).sum();
@@ -87,6 +75,38 @@ impl Writing {
             }
             drop(waiting);
             self.expire(&reports.on_written);
+        }
+    }
+
+    /// Writes a group if it is due. What cannot be written and cannot be refused is kept for another attempt. `has_rest`:
+    /// the vhost has another group that waits for one.
+    fn try_group(
+        &mut self,
+        vhost: Arc<str>,
+        mut group: Group,
+        (has_rest, is_last): (bool, bool),
+        reports: &Reports<impl Fn(&Arc<str>, Written), impl Fn(&Arc<str>, Unwritten<'_>)>,
+    ) {
+        let due = group.retry_at.filter(|_| group.submissions == 0);
+        if due.is_some_and(|at| at > Instant::now()) && !is_last {
+            return self.groups.push((vhost, group));
+        }
+        let Err(error) = self.write(&vhost, &mut group, has_rest, &reports.on_written) else {
+            return;
+        };
+        (reports.on_unwritten)(&vhost, Unwritten::new(&mut group, &error, is_last));
+        let retry_at = Some(Instant::now() + RETRY);
+        if group.is_vhost_gone {
+            group.retry_at = retry_at;
+            return self.groups.push((vhost, group));
+        }
+        let rest = group.split_rest();
+        if group.submissions > 0 {
+            (reports.on_written)(&vhost, written_of(group, Some(error)));
+        }
+        if let Some(mut rest) = rest {
+            rest.retry_at = retry_at;
+            self.groups.push((vhost, rest));
         }
     }
 
@@ -124,6 +144,7 @@ impl Writing {
         &mut self,
         vhost: &Arc<str>,
         group: &mut Group,
+        has_rest: bool,
         on_written: &dyn Fn(&Arc<str>, Written),
     ) -> Result<(), String> {
         if group.is_vhost_gone {
@@ -156,7 +177,10 @@ impl Writing {
             }
             return Err(error);
         }
+        // A deleted stream takes along what could not be written.
+        let is_tried_again = group.retry_at.is_some();
         let mut written = written_of(mem::take(group), None);
+        written.is_going_on = !has_rest && (is_tried_again || !staged.is_empty());
         let extents = bounded.into_iter();
         let extents = extents.map(|(id, log)| (id, log.table().extent(), None));
         written.streams.extend(extents);
@@ -321,6 +345,7 @@ impl Writing {
                     submissions: 0,
                     streams: vec![(key.1, extent, None)],
                     error: None,
+                    is_going_on: false,
                     warning: None,
                 };
                 on_written(&key.0, written);
@@ -331,13 +356,14 @@ impl Writing {
 }
 
 /// The report of a group that was written, or of which nothing is left to be written.
-fn written_of(group: Group, error: Option<String>) -> Written {
+fn written_of(mut group: Group, error: Option<String>) -> Written {
     Written {
-        records: group.records,
-        position: Some(group.position),
+        records: group.take_records(),
+        position: Some(group.position).filter(|_| group.submissions > 0),
         submissions: group.submissions,
         streams: Vec::new(),
         error,
+        is_going_on: false,
         warning: group.warning,
     }
 }

@@ -76,6 +76,23 @@ impl Line {
         Some((waiting.channel, tag))
     }
 
+    /// Takes what waits with that number, before its position is reached.
+    pub(super) fn take(&mut self, number: u64) -> Option<(ChannelKey, Awaited)> {
+        let at = usize::try_from(number.checked_sub(self.first)?).ok()?;
+        let waiting = self.waiting.get_mut(at)?;
+        let awaited = std::mem::replace(&mut waiting.awaited, Awaited::Told);
+        Some((waiting.channel, awaited))
+    }
+
+    /// The numbers of the commits that wait for positions behind the first one, up to the second.
+    pub(super) fn commits(&self, behind: Position, to: Position) -> impl Iterator<Item = u64> {
+        let waiting = self.waiting.iter().zip(self.first..);
+        let waiting = waiting.skip_while(move |(waiting, _)| waiting.position <= behind);
+        let waiting = waiting.take_while(move |(waiting, _)| waiting.position <= to);
+        let commits = waiting.filter(|(waiting, _)| matches!(waiting.awaited, Awaited::Commit));
+        commits.map(|(_, number)| number)
+    }
+
     /// Adds to the entries owed for a number.
     pub(super) fn owe(&mut self, number: u64, entries: u32) {
         let at = number.checked_sub(self.first);

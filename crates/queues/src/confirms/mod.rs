@@ -183,6 +183,26 @@ impl Confirms {
         }
     }
 
+    /// The numbers of the commits that wait for positions behind the first one, up to the second.
+    pub(crate) fn commits(&self, behind: Position, to: Position) -> impl Iterator<Item = u64> {
+        self.line.commits(behind, to)
+    }
+
+    /// Takes the publication or the commit with that number out of the line, because it is refused alone: others go on
+    /// waiting.
+    pub(crate) fn take_refused(&mut self, number: u64) -> Told {
+        match self.line.take(number) {
+            Some((channel, Awaited::Commit)) => Told::NotCommitted(channel),
+            Some((channel, Awaited::Publication { tag, .. })) => {
+                if let Some(promises) = self.promises.find_mut(channel) {
+                    promises.waiting -= 1;
+                }
+                Told::Refused { channel, tag }
+            }
+            Some((_, Awaited::Told)) | None => Told::Confirmed,
+        }
+    }
+
     /// Refuses a publication.
     pub(crate) fn refuse<H>(
         &mut self,

@@ -57,6 +57,8 @@ pub(crate) struct Stream {
     last_at: Time,
     /// Bytes of its files.
     pub(crate) bytes: u64,
+    /// Messages wait because they cannot be written.
+    pub(crate) is_failing: bool,
     /// Readers that have been sent everything.
     waiting: Vec<ConsumerKey>,
     /// Readers that waited, and have not been served yet.
@@ -97,6 +99,7 @@ impl Streams {
             next: 0,
             last_at: Time(0),
             bytes: 0,
+            is_failing: false,
             waiting: Vec::new(),
             woken: VecDeque::new(),
             tail: None,
@@ -182,6 +185,27 @@ impl Streams {
             stream.woken.extend(stream.waiting.drain(..));
         }
         Some(key)
+    }
+
+    /// Messages of these streams cannot be written.
+    pub(crate) fn note_failing(&mut self, ids: impl Iterator<Item = QueueId>) {
+        for id in ids {
+            let stream = self.keys.get(&id);
+            if let Some(stream) = stream.and_then(|key| self.streams.find_mut(*key)) {
+                stream.is_failing = true;
+            }
+        }
+    }
+
+    /// All streams can be written. Returns whether some could not be.
+    pub(crate) fn note_going_on(&mut self) -> bool {
+        let mut was_failing = false;
+        for key in self.keys.values() {
+            if let Some(stream) = self.streams.find_mut(*key) {
+                was_failing |= std::mem::take(&mut stream.is_failing);
+            }
+        }
+        was_failing
     }
 
     /// Takes a woken reader, with the page that was written last.

@@ -1,6 +1,6 @@
 //! The store's commits, and the resulting confirms.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use crosstie_amqp::method::TxCommitOk;
@@ -53,14 +53,34 @@ impl<H> Vhost<H> {
         self.withdraw_copies(withdrawn)
     }
 
-    /// The same for messages that a stream could not keep.
-    pub fn withdraw_contents(&mut self, contents: &[Arc<MessageContent>]) {
+    /// Streams could not keep these messages, at positions behind `behind` up to `to`: their publications are refused, and
+    /// each is taken out wherever else it is, as [`Self::withdraw`] does. `places`: the messages whose records are at these
+    /// positions. Returns the places of those that are taken out. Transactions there are refused whatever they have.
+    pub fn refuse_contents(
+        &mut self,
+        now: Time,
+        contents: &[Arc<MessageContent>],
+        places: &[(QueueId, i64)],
+        (behind, to): (Position, Position),
+        out: &mut dyn Outbox<H>,
+    ) -> HashSet<(QueueId, i64)> {
         self.begin();
-        let mut withdrawn = Withdrawn::default();
+        let numbers = contents.iter().map(|content| content.awaited());
+        let numbers: BTreeSet<u64> = numbers.chain(self.confirms.commits(behind, to)).collect();
+        let is_refused = |content: &MessageContent| numbers.contains(&content.awaited());
+        let mut withdrawn = self.queues.withdraw(places, is_refused, &mut self.ledger);
         contents
             .iter()
             .for_each(|content| withdrawn.add_content(content));
-        self.withdraw_copies(withdrawn);
+        let places = self.withdraw_copies(withdrawn);
+        for number in numbers {
+            self.ledger.steps.spend(1);
+            let told = self.confirms.take_refused(number);
+            self.tell(now, told, out);
+        }
+        self.end(now, out);
+        self.flush_confirms(out);
+        places
     }
 
     fn withdraw_copies(&mut self, mut withdrawn: Withdrawn) -> HashSet<(QueueId, i64)> {
@@ -96,14 +116,18 @@ impl<H> Vhost<H> {
             && let Some(told) = self.confirms.next_told()
         {
             self.ledger.steps.spend(1);
-            match told {
-                Told::Confirmed => {}
-                Told::Refused { channel, tag } => self.refuse(channel, tag, out),
-                Told::Committed(channel) => self.end_commit(channel, out),
-                Told::NotCommitted(channel) => {
-                    self.channels.tell_closed(channel, &not_committed(), out);
-                    self.end_channel(now, channel, out);
-                }
+            self.tell(now, told, out);
+        }
+    }
+
+    fn tell(&mut self, now: Time, told: Told, out: &mut dyn Outbox<H>) {
+        match told {
+            Told::Confirmed => {}
+            Told::Refused { channel, tag } => self.refuse(channel, tag, out),
+            Told::Committed(channel) => self.end_commit(channel, out),
+            Told::NotCommitted(channel) => {
+                self.channels.tell_closed(channel, &not_committed(), out);
+                self.end_channel(now, channel, out);
             }
         }
     }

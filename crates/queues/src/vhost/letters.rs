@@ -106,7 +106,9 @@ impl<H> Vhost<H> {
                 continue;
             }
             // A full target that has dead letters of its own would make one at each attempt.
-            if refusing.contains(target) || queue.rejects(incoming.body.len()) {
+            let stream = self.streams.find(*target);
+            let is_failing = stream.is_some_and(|stream| stream.is_failing);
+            if is_failing || refusing.contains(target) || queue.rejects(incoming.body.len()) {
                 refusing.insert(*target);
                 is_refused = true;
                 continue;

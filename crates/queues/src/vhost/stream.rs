@@ -99,6 +99,25 @@ impl<H> Vhost<H> {
         self.deliver_stream(now, want.stream, out);
     }
 
+    /// Messages of these streams wait because they cannot be written. Dead letters for them stay with their queues.
+    pub fn note_failing_streams(&mut self, ids: impl Iterator<Item = QueueId>) {
+        self.streams.note_failing(ids);
+    }
+
+    /// All streams can be written: dead letters for them are tried again.
+    pub fn note_streams_going_on(&mut self) {
+        if !self.streams.note_going_on() {
+            return;
+        }
+        let changes = self.topology.changes();
+        let refused: Vec<QueueKey> = self.queues.refused().iter().copied().collect();
+        for key in refused {
+            if self.queues.begin_pass(key, changes) {
+                self.queues.postpone(key);
+            }
+        }
+    }
+
     /// The queue of a stream, if it still exists.
     pub fn stream_key(&self, id: QueueId) -> Option<QueueKey> {
         self.streams.key(id)

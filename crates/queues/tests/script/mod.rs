@@ -11,7 +11,8 @@ use crosstie_amqp::Method;
 use crosstie_auth::Permissions;
 use crosstie_queues::policy::{Applied, PolicyKind};
 use crosstie_queues::{
-    ChannelKey, Client, ConnectionKey, Fault, QueueId, Record, Time, Vhost, VhostConfig,
+    ChannelKey, Client, ConnectionKey, Fault, Position, QueueId, Record, StreamChange, Time, Vhost,
+    VhostConfig,
 };
 
 use crosstie_script::{Stage, milliseconds, number, pairs};
@@ -33,6 +34,8 @@ pub(super) struct Player {
     /// What the store has, and what it has been given only.
     committed: Vec<Record>,
     uncommitted: Vec<Record>,
+    /// The last position that the store was given.
+    handed: Position,
     policies: policy::Written,
 }
 
@@ -76,6 +79,15 @@ impl crosstie_script::Player for Player {
                 self.vhost().withdraw(&places);
                 let position = self.vhost().journal().position;
                 self.with_vhost(|vhost, now, out| vhost.handle_not_committed(now, position, out));
+                Ok(())
+            }
+            ("streams", "fail") => {
+                self.fail_streams();
+                Ok(())
+            }
+            ("streams", "work") => {
+                self.vhost().note_streams_going_on();
+                self.with_vhost(|vhost, now, out| vhost.work(now, u32::MAX, out));
                 Ok(())
             }
             ("commit", "") => {
@@ -143,6 +155,7 @@ impl Player {
             is_work_manual: false,
             committed: Vec::new(),
             uncommitted: Vec::new(),
+            handed: Position(0),
             policies: policy::Written::default(),
         }
     }
@@ -196,6 +209,32 @@ impl Player {
         std::mem::take(&mut self.vhost().journal().records)
     }
 
+    /// Streams cannot be written: those of their messages are refused that can be, and the others wait.
+    fn fail_streams(&mut self) {
+        let places: Vec<_> = self
+            .vhost()
+            .journal()
+            .records
+            .iter()
+            .filter_map(place)
+            .collect();
+        let changes = std::mem::take(&mut self.vhost().journal().streams);
+        let between = (self.handed, self.vhost().journal().position);
+        let (mut refused, mut left) = (Vec::new(), Vec::new());
+        for change in changes {
+            if let StreamChange::Appended { id, append } = change {
+                match self.vhost().is_refusable(&append.content) {
+                    true => refused.push(append.content),
+                    false => left.push(id),
+                }
+            }
+        }
+        self.with_vhost(|vhost, now, out| {
+            vhost.refuse_contents(now, &refused, &places, between, out);
+            vhost.note_failing_streams(left.into_iter());
+        });
+    }
+
     fn commit(&mut self) {
         let records = self.take_records();
         self.committed.append(&mut self.uncommitted);
@@ -203,6 +242,7 @@ impl Player {
         let mut vhost = self.vhost.take();
         if let Some(vhost) = &mut vhost {
             let position = vhost.journal().position;
+            self.handed = position;
             vhost.handle_committed(position, &mut self.out);
         }
         self.vhost = vhost;
@@ -263,6 +303,7 @@ impl Player {
                 "consumer_timeout" => {
                     self.config.consumer_timeout_ms = Some(milliseconds(value)?);
                 }
+                "streams" => self.config.has_streams = value == "yes",
                 "dead_letter_retry" => self.config.dead_letter_retry_ms = milliseconds(value)?,
                 "definition_bytes_max" => limits.definition_bytes_max = number()?,
                 _ => return Err(format!("no such setting: {key}={value}")),
