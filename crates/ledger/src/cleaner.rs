@@ -5,15 +5,16 @@
 //! was found to be possible: a message that the batch moves to another queue is in the log at any time.
 //!
 //! The messages of a deep queue are read from the log before they are written again, an extent at a time. Of what was
-//! read, what is live then counts.
+//! read, what is live then counts ([`crate::repeating`]).
 
-use crosstie_queues::Time;
+use crosstie_queues::{Record, Time};
 
 use crate::broken::Broken;
 use crate::entry::Kind;
 use crate::ledger::{Effect, Ledger, Role, Sequence};
 use crate::live::Oldest;
 use crate::purging::Purging;
+use crate::repeating::Repeating;
 
 impl Ledger {
     /// Writes some of the oldest live records again if the log is long, or finds a purge; called between batches of new
@@ -25,10 +26,18 @@ impl Ledger {
         if is_busy || in_flight.any(|entry| of_cleaning(entry.kind)) {
             return;
         }
+        if self.filling.is_some() {
+            // The extent keeps what was not written again.
+            self.repeating = None;
+        }
+        if let Some(repeating) = &mut self.repeating {
+            if !repeating.take_turn() || self.waiting.is_empty() {
+                self.repeat(Vec::new());
+            }
+            return;
+        }
+        let is_long = self.is_long(if self.waiting.is_empty() { 1 } else { 2 });
         let live = &mut self.history.live;
-        let waits = if self.waiting.is_empty() { 1 } else { 2 };
-        let log_bytes = live.extents.log_bytes();
-        let is_long = log_bytes > waits * self.config.log_bytes_min.max(2 * live.bytes());
         // The last entry stays, even without live records: an empty log would look like one that lost its entries.
         let idle = live.extents.idle_front(self.acknowledged.saturating_sub(1));
         match idle {
@@ -53,6 +62,12 @@ impl Ledger {
         }
     }
 
+    /// Whether the log has so many times the size from which on it is cleaned.
+    pub(crate) fn is_long(&self, times: u64) -> bool {
+        let live = &self.history.live;
+        live.extents.log_bytes() > times * self.config.log_bytes_min.max(2 * live.bytes())
+    }
+
     /// Handles the entries that [`Effect::Fetch`] requested: all of them, in their order. An error means that they are not
     /// what the node has read or written before; nothing is written again then.
     pub fn handle_fetched<'e>(
@@ -70,11 +85,8 @@ impl Ledger {
         match self.live_messages(extent, entries) {
             Ok(messages) => {
                 self.fetching = None;
-                let mut records = self.history.live.declarations(extent);
-                records.extend(messages);
-                if !records.is_empty() {
-                    self.append_batch(Kind::Kept, records, None);
-                }
+                self.repeating = Some(Repeating::new(extent, messages));
+                self.repeat(self.history.live.declarations(extent));
                 self.proceed(now);
                 Ok(())
             }
@@ -115,6 +127,21 @@ impl Ledger {
                 let to = Sequence(*to);
                 self.effects.push_back(Effect::Purge { to });
             }
+        }
+    }
+
+    /// Writes the next batch of an extent that was read, behind these records.
+    fn repeat(&mut self, mut records: Vec<Record>) {
+        let Some(repeating) = &mut self.repeating else {
+            return;
+        };
+        let bytes_max = self.config.batch_bytes_max;
+        repeating.fill(&mut records, bytes_max, &self.history.live);
+        if repeating.is_empty() {
+            self.repeating = None;
+        }
+        if !records.is_empty() {
+            self.append_batch(Kind::Kept, records, None);
         }
     }
 

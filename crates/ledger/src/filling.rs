@@ -104,6 +104,11 @@ impl Ledger {
         Ok(records)
     }
 
+    /// Whether the log is to be cleaned and cannot be, because a copy is being filled.
+    pub fn is_held_up(&self) -> bool {
+        self.filling.is_some() && self.is_long(2)
+    }
+
     /// The copy has everything, or there is none any more.
     pub fn end_filling(&mut self) {
         self.filling = None;

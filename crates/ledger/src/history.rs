@@ -179,6 +179,12 @@ impl History {
         self.recovery = Some((recovery, self.end.sequence));
     }
 
+    /// Bytes in memory, beside the messages: of what is live, and of a batch that is not whole yet.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let partial = self.partial.as_ref();
+        self.live.memory_bytes() + partial.map_or(0, |partial| partial.body.capacity())
+    }
+
     pub(crate) fn is_unfinished(&self) -> bool {
         self.is_unfinished
     }

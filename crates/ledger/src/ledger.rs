@@ -12,6 +12,7 @@ use crate::history::History;
 use crate::in_flight::InFlight;
 use crate::missing::Missing;
 use crate::purging::Purging;
+use crate::repeating::Repeating;
 
 /// The number of an entry in its log, from 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -89,6 +90,8 @@ pub struct Ledger {
     /// The extent whose live records are being read, to be written again; and when the next one may be.
     pub(crate) fetching: Option<u64>,
     pub(crate) fetches_at: Time,
+    /// What was read of it and is still to be written again.
+    pub(crate) repeating: Option<Repeating>,
     /// What a copy lacks that is being filled. Live records stay where they are in the log meanwhile.
     pub(crate) filling: Option<Missing>,
     pub(crate) effects: VecDeque<Effect>,
@@ -133,6 +136,7 @@ impl Ledger {
             purging: None,
             fetching: None,
             fetches_at: Time(0),
+            repeating: None,
             filling: None,
             effects: VecDeque::new(),
             resynchronizations: 0,
@@ -168,7 +172,8 @@ impl Ledger {
     pub fn memory_bytes(&self) -> usize {
         let in_flight = self.in_flight.iter();
         let in_flight: usize = in_flight.map(|in_flight| in_flight.entry.len()).sum();
-        self.history.live.memory_bytes() + in_flight
+        let repeating = self.repeating.as_ref().map_or(0, Repeating::memory_bytes);
+        self.history.memory_bytes() + in_flight + repeating
     }
 
     /// Whether the messages of some queues are in the log alone.

@@ -40,8 +40,10 @@ mod reader;
 mod record;
 mod recover;
 mod release;
+mod repeating;
 mod runs;
 mod salvage;
+mod sizes;
 
 pub use body::{Named, decode as decode_body, encode as encode_body};
 pub use broken::Broken;

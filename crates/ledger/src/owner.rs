@@ -26,6 +26,7 @@ use crate::broken::Broken;
 use crate::entry::{Head, Kind, Owner};
 use crate::in_flight::InFlight;
 use crate::ledger::{Effect, Ledger, Role, Sequence};
+use crate::sizes::{RECORD_BYTES, record_bytes};
 
 /// Maximum number of appends in flight; see above before raising it.
 const WINDOW: usize = 2;
@@ -415,6 +416,7 @@ impl Ledger {
         self.sent = 0;
         self.sent_at = None;
         self.fetching = None;
+        self.repeating = None;
         self.effects.clear();
         self.effects.push_back(effect);
     }
@@ -434,14 +436,3 @@ impl Ledger {
         self.acknowledged + 1 + self.sent as u64
     }
 }
-
-/// Approximate size of a record in a batch.
-fn record_bytes(record: &Record) -> usize {
-    match record {
-        Record::Enqueued { message, .. } => RECORD_BYTES + message.content.memory_bytes(),
-        _ => RECORD_BYTES,
-    }
-}
-
-/// Approximate size of a record without a message.
-const RECORD_BYTES: usize = 64;

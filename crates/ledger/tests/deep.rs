@@ -225,6 +225,25 @@ fn messages_are_copied_without_those_that_submitted_records_remove() {
 }
 
 #[test]
+fn a_copy_that_is_never_filled_holds_up_the_log() {
+    let (mut ledger, mut log) = owning(DEEP);
+    let records = (1..=5).map(|place| enqueued(place, "m")).collect();
+    ledger.submit(NOW, records, Position(1));
+    assert!(ledger.begin_filling());
+    let mut place = 5;
+    while !ledger.is_held_up() {
+        place += 1;
+        ledger.submit(NOW, vec![enqueued(place, "m")], Position(2));
+        ledger.submit(NOW, vec![dequeued(place)], Position(2));
+        settle(&mut ledger, &mut log);
+        assert!(place < 1000);
+    }
+    assert!(log.iter().map(|entry| entry.len()).sum::<usize>() > 8000);
+    ledger.end_filling();
+    assert!(!ledger.is_held_up());
+}
+
+#[test]
 fn messages_at_places_of_an_earlier_version_stay_in_memory() {
     let (mut ledger, mut log) = owning(DEEP);
     let declared = Record::QueueDeclared {
@@ -318,4 +337,108 @@ fn a_standby_of_a_log_without_messages_takes_no_more_memory_as_the_log_goes_on()
         longest = longest.max(standby.memory_bytes());
     }
     assert!(longest < 3000, "{longest} bytes");
+}
+
+/// Lets the log accept all appends up to the next read of cleaning; returns the entries to read.
+fn until_fetch(ledger: &mut Ledger, log: &mut Log) -> Option<(Sequence, Sequence)> {
+    while let Some(effect) = ledger.next_effect() {
+        match effect {
+            Effect::Append { entry, .. } => {
+                log.push(entry);
+                ledger.handle_appended(NOW, Sequence(log.len() as u64));
+            }
+            Effect::Fetch { first, last } => return Some((first, last)),
+            _ => {}
+        }
+    }
+    None
+}
+
+#[test]
+fn a_large_batch_is_written_again_in_small_ones_and_records_come_between() {
+    let (mut ledger, mut log) = owning(DEEP);
+    let body = "x".repeat(50);
+    // One input, such as a transaction's commit.
+    let records = (1..=100).map(|place| enqueued(place, &body)).collect();
+    ledger.submit(NOW, records, Position(1));
+    let mut place = 100;
+    let (first, last) = loop {
+        if let Some(found) = until_fetch(&mut ledger, &mut log) {
+            break found;
+        }
+        place += 1;
+        let passing = vec![enqueued(place, &body)];
+        ledger.submit(NOW, passing, Position(1));
+        ledger.submit(NOW, vec![dequeued(place)], Position(1));
+        assert!(place < 1000, "the log is long");
+    };
+    let entries = (first.0..=last.0).map(|at| (Sequence(at), Arc::clone(&log[at as usize - 1])));
+    let entries: Vec<_> = entries.collect();
+    let entries = entries.iter().map(|(at, entry)| (*at, &entry[..]));
+    ledger.handle_fetched(NOW, entries).expect("all are there");
+    let (read_bytes, before) = (ledger.memory_bytes(), log.len());
+    ledger.submit(NOW, vec![dequeued(90)], Position(2));
+    let mut waited_bytes = 0;
+    while let Some(effect) = ledger.next_effect() {
+        match effect {
+            Effect::Append { entry, .. } => {
+                waited_bytes += entry.len();
+                log.push(entry);
+                ledger.handle_appended(NOW, Sequence(log.len() as u64));
+            }
+            Effect::Committed(position) => {
+                assert_eq!(position, Position(2));
+                break;
+            }
+            _ => {}
+        }
+    }
+    assert!(
+        waited_bytes < 3000,
+        "a record waits behind {waited_bytes} octets"
+    );
+    settle(&mut ledger, &mut log);
+    let written: usize = log[before..].iter().map(|entry| entry.len()).sum();
+    assert!(
+        written > 3 * waited_bytes,
+        "all is written again: {written}"
+    );
+    // What has left meanwhile is not.
+    let expected: Vec<_> = (1..=100).filter(|place| *place != 90).collect();
+    let places = |ledger: &Ledger| {
+        let found = read(ledger, &log, (1, 1000)).expect("all are in the log");
+        found
+            .into_iter()
+            .map(|(place, _)| place)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(places(&ledger), expected);
+    assert!(
+        ledger.memory_bytes() + 5000 < read_bytes,
+        "it is on the account meanwhile"
+    );
+    let mut follower = Ledger::new(DEEP);
+    for (sequence, entry) in (1..).zip(&log) {
+        let read = follower.handle_entry(Sequence(sequence), entry);
+        read.expect("the log is whole");
+    }
+    assert_eq!(places(&follower), expected);
+}
+
+#[test]
+fn a_batch_that_is_not_whole_is_on_the_account() {
+    let (mut ledger, mut log) = owning(CONFIG);
+    ledger.submit(NOW, vec![enqueued(1, &"x".repeat(20_000))], Position(1));
+    settle(&mut ledger, &mut log);
+    let mut standby = Ledger::new(CONFIG);
+    let (last, others) = log.split_last().expect("some entries");
+    for (sequence, entry) in (1..).zip(others) {
+        let read = standby.handle_entry(Sequence(sequence), entry);
+        read.expect("the log is whole");
+    }
+    assert!(standby.memory_bytes() > 19_000);
+    let read = standby.handle_entry(Sequence(log.len() as u64), last);
+    read.expect("the log is whole");
+    assert!(standby.memory_bytes() < 3000);
+    assert!(standby.status().resident_bytes > 20_000);
 }
