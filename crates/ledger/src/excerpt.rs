@@ -1,12 +1,13 @@
 //! Messages that are read again from the log.
 //!
 //! ```text
-//! Ledger::excerpt ─▶ next_read ─▶ (the caller reads these entries) ─▶ take ─▶ … ─▶ finish
+//! Ledger::excerpt ─▶ join ─▶ next_read ─▶ (the caller reads these entries) ─▶ take ─▶ … ─▶ finish
 //! ```
 //!
-//! A place may have had several messages in turn. The last one in the extent that the ledger names is the live one.
+//! A place may have had several messages in turn. The last one in the extent that the ledger names is the live one. Pages
+//! of queues whose messages came interleaved are in the same entries, which are read and decoded once for all of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crosstie_queues::{QueueId, Record, StoredMessage};
 
@@ -15,12 +16,14 @@ use crate::broken::Broken;
 use crate::entry::{Head, Kind};
 use crate::ledger::{Ledger, Sequence};
 
-/// The first messages of a queue between two places, some of which are still to be read from the log.
+/// Pages of queues, some of whose messages are still to be read from the log.
 #[derive(Clone, Debug)]
 pub struct Excerpt {
-    queue: QueueId,
-    upto: i64,
-    messages: BTreeMap<i64, Awaited>,
+    pages: Vec<Page>,
+    /// The pages of each queue.
+    of_queues: HashMap<QueueId, Vec<usize>>,
+    /// The extents to read: the first entry, the last, and their bytes.
+    extents: BTreeMap<u64, (u64, u64)>,
     /// The first entry and the last of each part that is to be read, in their order.
     parts: Vec<(u64, u64)>,
     /// The part that is being read, and the last entry of it that was taken.
@@ -28,6 +31,16 @@ pub struct Excerpt {
     taken: u64,
     batches: Batches,
 }
+
+/// The first messages of a queue between two places.
+#[derive(Clone, Debug)]
+struct Page {
+    upto: i64,
+    messages: BTreeMap<i64, Awaited>,
+}
+
+/// The messages of a page by their places, and the place up to which the queue has no others.
+pub type Found = (Vec<(i64, StoredMessage)>, i64);
 
 #[derive(Clone, Debug)]
 struct Awaited {
@@ -46,23 +59,22 @@ struct Batches {
     partial: Option<(Head, Vec<u8>)>,
 }
 
-/// Approximate octets of entries that are read for one excerpt.
+/// Approximate octets of entries that are read for one page.
 const READ_BYTES_MAX: u64 = 8 << 20;
+
+/// Approximate octets of entries that are read for several pages together.
+const JOINED_BYTES_MAX: u64 = 16 << 20;
 
 impl Ledger {
     /// The first live messages of a queue between two places, about `bytes_max` octets of them.
     pub fn excerpt(&self, queue: QueueId, (from, to): (i64, i64), bytes_max: usize) -> Excerpt {
         let live = &self.history.live;
         let mean_bytes = live.mean_bytes(queue);
-        let mut excerpt = Excerpt {
-            queue,
+        let mut page = Page {
             upto: to,
             messages: BTreeMap::new(),
-            parts: Vec::new(),
-            part: 0,
-            taken: 0,
-            batches: Batches::default(),
         };
+        let mut extents = BTreeMap::new();
         let (mut bytes, mut read_bytes, mut last_extent) = (0, 0, None);
         for (place, number) in live.between(queue, (from, to)) {
             let message = live.content(queue, place).cloned();
@@ -75,11 +87,12 @@ impl Ledger {
             bytes += mean_bytes;
             if is_next {
                 last_extent = Some(number);
-                read_bytes += extent.map_or(0, |extent| extent.bytes);
+                let extent_bytes = extent.map_or(0, |extent| extent.bytes);
+                read_bytes += extent_bytes;
                 // One that was not acknowledged yet cannot be read.
-                excerpt
-                    .parts
-                    .extend(Some(entries).filter(|(first, _)| *first > 0));
+                if entries.0 > 0 {
+                    extents.insert(entries.0, (entries.1, extent_bytes));
+                }
             }
             let awaited = Awaited {
                 // What is in memory is not read.
@@ -87,27 +100,18 @@ impl Ledger {
                 deliveries: live.deliveries(queue, place),
                 message,
             };
-            excerpt.messages.insert(place, awaited);
+            page.messages.insert(place, awaited);
         }
-        let last = excerpt.messages.last_key_value().map(|(place, _)| *place);
+        let last = page.messages.last_key_value().map(|(place, _)| *place);
         if let Some(last) = last
             && live
                 .between(queue, (last.saturating_add(1), to))
                 .next()
                 .is_some()
         {
-            excerpt.upto = last;
+            page.upto = last;
         }
-        excerpt.parts.sort_unstable();
-        // Parts without a gap are one.
-        excerpt.parts.dedup_by(|next, before| {
-            let is_next = next.0 <= before.1 + 1;
-            if is_next {
-                before.1 = before.1.max(next.1);
-            }
-            is_next
-        });
-        excerpt
+        Excerpt::new(queue, page, extents)
     }
 
     /// The live messages of an extent, of all of its entries.
@@ -155,6 +159,56 @@ impl Ledger {
 }
 
 impl Excerpt {
+    fn new(queue: QueueId, page: Page, extents: BTreeMap<u64, (u64, u64)>) -> Self {
+        let mut excerpt = Self {
+            pages: vec![page],
+            of_queues: HashMap::from([(queue, vec![0])]),
+            extents,
+            parts: Vec::new(),
+            part: 0,
+            taken: 0,
+            batches: Batches::default(),
+        };
+        excerpt.divide();
+        excerpt
+    }
+
+    /// Adds the pages of another excerpt of the same moment, unless much more would have to be read. Returns whether they
+    /// were added. To be called before anything is read.
+    pub fn join(&mut self, other: Self) -> bool {
+        let more = other.extents.iter();
+        let more = more.filter(|(first, _)| !self.extents.contains_key(first));
+        let more_bytes: u64 = more.map(|(_, (_, bytes))| bytes).sum();
+        if more_bytes > 0 && self.bytes() + more_bytes > JOINED_BYTES_MAX {
+            return false;
+        }
+        let before = self.pages.len();
+        for (queue, pages) in other.of_queues {
+            let pages = pages.into_iter().map(|page| page + before);
+            self.of_queues.entry(queue).or_default().extend(pages);
+        }
+        self.pages.extend(other.pages);
+        self.extents.extend(other.extents);
+        self.divide();
+        true
+    }
+
+    /// Octets of the entries to read.
+    pub fn bytes(&self) -> u64 {
+        self.extents.values().map(|(_, bytes)| bytes).sum()
+    }
+
+    /// Finds the parts: extents without a gap are one.
+    fn divide(&mut self) {
+        self.parts.clear();
+        for (first, (last, _)) in &self.extents {
+            match self.parts.last_mut() {
+                Some(before) if *first <= before.1 + 1 => before.1 = before.1.max(*last),
+                _ => self.parts.push((*first, *last)),
+            }
+        }
+    }
+
     /// The next entries to read, the first and the last included; `None` if nothing is left to be read.
     pub fn next_read(&self) -> Option<(Sequence, Sequence)> {
         let (first, last) = *self.parts.get(self.part)?;
@@ -173,16 +227,20 @@ impl Excerpt {
         }
         self.taken = sequence;
         for record in self.batches.take(sequence, entry)? {
-            if let Record::Enqueued {
+            let Record::Enqueued {
                 queue,
                 place,
                 message,
             } = record
-                && queue == self.queue
-                && let Some(awaited) = self.messages.get_mut(&place)
-                && (awaited.entries.0..=awaited.entries.1).contains(&sequence)
-            {
-                awaited.message = Some(message);
+            else {
+                continue;
+            };
+            for page in self.of_queues.get(&queue).into_iter().flatten() {
+                if let Some(awaited) = self.pages[*page].messages.get_mut(&place)
+                    && (awaited.entries.0..=awaited.entries.1).contains(&sequence)
+                {
+                    awaited.message = Some(message.clone());
+                }
             }
         }
         if sequence == last {
@@ -192,9 +250,15 @@ impl Excerpt {
         Ok(())
     }
 
-    /// The messages by their places, and the place up to which the queue has no others. An error means that the log does
-    /// not have all of them where they were: entries were written again meanwhile, or are lost.
-    pub fn finish(self) -> Result<(Vec<(i64, StoredMessage)>, i64), Broken> {
+    /// The pages in the order in which they were joined. An error means that the log does not have all messages of a page
+    /// where they were: entries were written again meanwhile, or are lost.
+    pub fn finish(self) -> Vec<Result<Found, Broken>> {
+        self.pages.into_iter().map(Page::finish).collect()
+    }
+}
+
+impl Page {
+    fn finish(self) -> Result<Found, Broken> {
         let mut messages = Vec::new();
         for (place, awaited) in self.messages {
             let mut message = awaited.message.ok_or(Broken::Missing)?;

@@ -57,6 +57,10 @@ pub(crate) struct Extents {
 /// Maximum number of batches in an extent: those without live records are purged together.
 const BATCHES_MAX: u32 = 1024;
 
+/// Approximate number of extents of a log, and the size from which on there are more.
+const EXTENTS: u64 = 1024;
+const EXTENT_BYTES_MAX: u64 = 4 << 20;
+
 const EXTENT_MEMORY_BYTES: usize = size_of::<Extent>() + 40;
 const KEY_MEMORY_BYTES: usize = size_of::<Key>();
 
@@ -74,9 +78,10 @@ impl Extents {
         if batch == self.begun {
             return;
         }
+        let extent_bytes = self.extent_bytes();
         let before = self.extents.get_mut(&self.current);
         let joined = before.filter(|extent| {
-            let has_room = extent.batches < BATCHES_MAX && extent.bytes < self.joined_bytes;
+            let has_room = extent.batches < BATCHES_MAX && extent.bytes < extent_bytes;
             batch > self.begun && has_room && !self.is_sealed
         });
         self.begun = batch;
@@ -89,6 +94,13 @@ impl Extents {
         let extent = self.extents.entry(batch).or_default();
         extent.batches += 1;
         extent.open += 1;
+    }
+
+    /// The size from which on the next batch begins an extent. A long log has large ones: each takes memory for every
+    /// queue with messages in it.
+    fn extent_bytes(&self) -> u64 {
+        let of_log = (self.log_bytes / EXTENTS).min(EXTENT_BYTES_MAX);
+        self.joined_bytes.max(of_log)
     }
 
     /// Has the next batch begin an extent; returns the last one before that.
@@ -275,6 +287,24 @@ mod tests {
         idle.fold(None, |sum, (_, of)| {
             Some((of.last, sum.map_or(0, |(_, bytes)| bytes) + of.bytes))
         })
+    }
+
+    #[test]
+    fn a_long_log_has_few_large_extents() {
+        const BATCH_BYTES: u64 = 100 << 10;
+        let mut extents = Extents::new(256 << 10);
+        for (mib, extents_max) in [(100, 400), (1 << 10, 2200), (10 << 10, 5500)] {
+            while extents.log_bytes() < mib << 20 {
+                let next = extents.begun + 1;
+                extents.begin(next);
+                extents.count_message();
+                extents.end(next, (next, next), BATCH_BYTES);
+            }
+            let found = extents.extents.len();
+            assert!(found < extents_max, "{found} of {mib} MiB");
+        }
+        let largest = extents.extents.values().map(|of| of.bytes).max();
+        assert!(largest < Some(EXTENT_BYTES_MAX + 2 * BATCH_BYTES));
     }
 
     #[test]

@@ -49,7 +49,7 @@ pub use body::{Named, decode as decode_body, encode as encode_body};
 pub use broken::Broken;
 pub use config::Config;
 pub use entry::Owner;
-pub use excerpt::Excerpt;
+pub use excerpt::{Excerpt, Found};
 pub use filling::Absent;
 pub use follower::News;
 pub use ledger::{Effect, Ledger, Role, Sequence, Status};

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use chance::Chance;
 use crosstie_amqp::{TableBuf, Value};
-use crosstie_ledger::{Broken, Config, Effect, Ledger, Release, Role, Sequence};
+use crosstie_ledger::{Broken, Config, Effect, Found, Ledger, Release, Role, Sequence};
 use crosstie_queues::{LEVELED, Position, QueueId, Record, StoredMessage, Time};
 
 use support::{CONFIG, message, owner};
@@ -309,7 +309,9 @@ impl Run {
         }
         if self.chance.percent(10) {
             let at = self.chance.within(0..QUEUES as u64) as usize;
-            let excerpt = self.excerpt(self.queues[at].0, i64::MIN);
+            let mut excerpt = self.excerpt(self.queues[at].0, i64::MIN);
+            let other = self.excerpt(self.queues[(at + 1) % QUEUES].0, i64::MIN);
+            excerpt.join(other);
             self.asked.push(Asked::Page(Box::new(excerpt)));
         }
     }
@@ -349,11 +351,8 @@ impl Run {
         }
     }
 
-    /// Reads a page: messages, and the place up to which there are no others.
-    fn read(
-        &self,
-        mut excerpt: crosstie_ledger::Excerpt,
-    ) -> Result<(Vec<(i64, StoredMessage)>, i64), Broken> {
+    /// Reads the first page: messages, and the place up to which there are no others.
+    fn read(&self, mut excerpt: crosstie_ledger::Excerpt) -> Result<Found, Broken> {
         while let Some((first, last)) = excerpt.next_read() {
             let entries = self.entries(first, last);
             if entries.is_empty() {
@@ -363,7 +362,7 @@ impl Run {
                 excerpt.take(at, &entry)?;
             }
         }
-        excerpt.finish()
+        excerpt.finish().remove(0)
     }
 
     /// All that the vhost has submitted is in the log.

@@ -74,7 +74,7 @@ fn read(ledger: &Ledger, log: &Log, between: (i64, i64)) -> Result<Vec<(i64, Str
             assert!(next <= last);
             excerpt.take(next, &log[next.0 as usize - 1])?;
         }
-        let (messages, upto) = excerpt.finish()?;
+        let (messages, upto) = excerpt.finish().remove(0)?;
         from = upto + 1;
         found.extend(messages.into_iter().map(|(place, message)| {
             let body = String::from_utf8_lossy(message.content.body());
@@ -441,4 +441,41 @@ fn a_batch_that_is_not_whole_is_on_the_account() {
     read.expect("the log is whole");
     assert!(standby.memory_bytes() < 3000);
     assert!(standby.status().resident_bytes > 20_000);
+}
+
+#[test]
+fn pages_of_interleaved_queues_are_read_together() {
+    const QUEUES: u64 = 5;
+    let (mut ledger, mut log) = owning(DEEP);
+    for place in 1..=40_i64 {
+        let records = (1..=QUEUES).map(|queue| Record::Enqueued {
+            queue: QueueId(queue),
+            place,
+            message: message(format!("{queue}-{place}").as_bytes()),
+        });
+        ledger.submit(NOW, records.collect(), Position(1));
+        settle(&mut ledger, &mut log);
+    }
+    let page = |queue| ledger.excerpt(QueueId(queue), (1, 1000), usize::MAX);
+    let alone = page(1).bytes();
+    let mut excerpt = page(1);
+    for queue in 2..=QUEUES {
+        assert!(excerpt.join(page(queue)));
+    }
+    assert_eq!(excerpt.bytes(), alone, "what they share is read once");
+    let mut reads = 0;
+    while let Some((next, _)) = excerpt.next_read() {
+        reads += 1;
+        let taken = excerpt.take(next, &log[next.0 as usize - 1]);
+        taken.expect("it is what was written");
+    }
+    assert!(reads <= log.len(), "{reads}");
+    for (queue, found) in (1..).zip(excerpt.finish()) {
+        let (messages, upto) = found.expect("all are in the log");
+        let bodies = messages.iter();
+        let bodies = bodies.map(|(_, message)| message.content.body().to_vec());
+        let expected = (1..=40).map(|place| format!("{queue}-{place}").into_bytes());
+        assert!(bodies.eq(expected));
+        assert_eq!(upto, 1000);
+    }
 }

@@ -5,12 +5,15 @@
 //!                                        ▲                 │
 //!                                        └── again, if the entries are not where they were
 //! ```
+//!
+//! Messages of many queues that were published at one time are in the same entries. So pages that wait are read together:
+//! a hundred such queues would otherwise read and decode the log a hundred times.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use crosstie_jetstream::Stream;
-use crosstie_ledger::{Excerpt, Sequence};
+use crosstie_ledger::{Broken, Excerpt, Found, Ledger, Sequence};
 use crosstie_queues::{Page, Paged, Want};
 
 use super::driver::Driver;
@@ -33,12 +36,16 @@ pub(crate) struct Wanted {
 #[derive(Default)]
 pub(super) struct Pages {
     waiting: VecDeque<Wanted>,
-    /// Number of pages that are being read.
+    /// Number of reads, and the bytes of what they read.
     reading: usize,
+    pub(super) reading_bytes: u64,
 }
 
-/// Maximum number of pages that are read at once: each takes up to a few MiB meanwhile.
+/// Maximum number of reads at once: each takes up to 16 MiB meanwhile.
 const READING_MAX: usize = 4;
+
+/// Maximum number of pages of one read.
+const TOGETHER_MAX: usize = 256;
 
 /// Pause before a page is read again: what the ledger knew of the log has changed, or a server does not answer.
 const AGAIN_AFTER: Duration = Duration::from_millis(100);
@@ -54,6 +61,15 @@ impl Wanted {
     }
 }
 
+impl Wanted {
+    fn excerpt(&self, ledger: &Ledger) -> Excerpt {
+        let Want {
+            stored, from, to, ..
+        } = self.want;
+        ledger.excerpt(stored.unwrap_or_default(), (from, to), self.bytes_max)
+    }
+}
+
 impl Driver {
     /// Reads requested pages, a few at once.
     pub(super) fn read_pages(&mut self, stream: &Stream) {
@@ -62,35 +78,28 @@ impl Driver {
         };
         term.pages.waiting.extend(term.journal.take_wanted());
         while term.pages.reading < READING_MAX
-            && let Some(wanted) = term.pages.waiting.pop_front()
+            && let Some((group, excerpt)) = next_group(&self.ledger, &mut term.pages.waiting)
         {
             term.pages.reading += 1;
-            let want = &wanted.want;
-            let queue = want.stored.unwrap_or_default();
-            let between = (want.from, want.to);
-            let excerpt = self.ledger.excerpt(queue, between, wanted.bytes_max);
+            term.pages.reading_bytes += excerpt.bytes();
+            let bytes = excerpt.bytes();
             let (stream, doing) = (stream.clone(), term.doing.clone());
             tokio::spawn(async move {
-                let again = match read(&stream, excerpt).await {
-                    // Then the vhost learns that the page cannot be read, and requests it again.
-                    Err(_) if wanted.since.elapsed() < LASTING => {
-                        tokio::time::sleep(AGAIN_AFTER).await;
-                        Some(wanted)
-                    }
-                    page => {
-                        (wanted.on_read)(page);
-                        None
-                    }
-                };
-                let _ = doing.send(Done::Page { again });
+                let read = read(&stream, excerpt).await;
+                let again = hand_over(group, read);
+                if !again.is_empty() {
+                    tokio::time::sleep(AGAIN_AFTER).await;
+                }
+                let _ = doing.send(Done::Pages { again, bytes });
             });
         }
     }
 
-    /// A page was read, or is to be read again.
-    pub(super) fn end_page(&mut self, stream: &Stream, again: Option<Wanted>) {
+    /// Pages were read, or are to be read again.
+    pub(super) fn end_pages(&mut self, stream: &Stream, again: Vec<Wanted>, bytes: u64) {
         if let Some(term) = &mut self.term {
             term.pages.reading = term.pages.reading.saturating_sub(1);
+            term.pages.reading_bytes = term.pages.reading_bytes.saturating_sub(bytes);
             term.pages.waiting.extend(again);
         }
         self.read_pages(stream);
@@ -133,16 +142,50 @@ impl Driver {
     }
 }
 
-/// Reads the messages of a page.
-async fn read(stream: &Stream, mut excerpt: Excerpt) -> Result<Page, String> {
+/// Takes the next page that waits, and those behind it that are in the same part of the log.
+fn next_group(ledger: &Ledger, waiting: &mut VecDeque<Wanted>) -> Option<(Vec<Wanted>, Excerpt)> {
+    let first = waiting.pop_front()?;
+    let mut excerpt = first.excerpt(ledger);
+    let mut group = vec![first];
+    while group.len() < TOGETHER_MAX
+        && let Some(next) = waiting.front()
+        && excerpt.join(next.excerpt(ledger))
+    {
+        group.extend(waiting.pop_front());
+    }
+    Some((group, excerpt))
+}
+
+/// Reads the messages of pages.
+async fn read(stream: &Stream, mut excerpt: Excerpt) -> Result<Vec<Result<Found, Broken>>, String> {
     while let Some(between) = excerpt.next_read() {
         for (sequence, entry) in log::read_between(stream, between).await? {
             let taken = excerpt.take(Sequence(sequence), &entry);
             taken.map_err(|broken| format!("entry {sequence} of the log: {broken}"))?;
         }
     }
-    let read = excerpt.finish();
-    let (messages, upto) = read.map_err(|broken| format!("messages in the log: {broken}"))?;
+    Ok(excerpt.finish())
+}
+
+/// Hands pages to those that requested them; returns the requests that are to be tried again.
+fn hand_over(group: Vec<Wanted>, read: Result<Vec<Result<Found, Broken>>, String>) -> Vec<Wanted> {
+    let pages: Vec<Result<Page, String>> = match read {
+        Ok(found) => found.into_iter().map(page).collect(),
+        Err(why) => group.iter().map(|_| Err(why.clone())).collect(),
+    };
+    let mut again = Vec::new();
+    for (wanted, page) in group.into_iter().zip(pages) {
+        match page {
+            // Then the vhost learns that the page cannot be read, and requests it again.
+            Err(_) if wanted.since.elapsed() < LASTING => again.push(wanted),
+            page => (wanted.on_read)(page),
+        }
+    }
+    again
+}
+
+fn page(found: Result<Found, Broken>) -> Result<Page, String> {
+    let (messages, upto) = found.map_err(|broken| format!("messages in the log: {broken}"))?;
     let messages = messages.into_iter().map(|(place, message)| Paged {
         place,
         message,

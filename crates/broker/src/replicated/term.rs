@@ -66,8 +66,8 @@ pub(super) enum Done {
     },
     /// Entries that the ledger reads again.
     Fetch { result: Result<Entries, String> },
-    /// A page, which the vhost has unless it is to be read again.
-    Page { again: Option<Wanted> },
+    /// Pages, which the vhost has unless they are to be read again, and the bytes of the entries.
+    Pages { again: Vec<Wanted>, bytes: u64 },
     /// An extent's entries for the copy.
     Fill {
         extent: u64,

@@ -241,7 +241,7 @@ fn expanded(ledger: &Ledger, log: &[Entry], first: u64) -> Vec<Record> {
                     panic!("entry {next}: {broken}");
                 }
             }
-            let (messages, upto) = match excerpt.finish() {
+            let (messages, upto) = match excerpt.finish().remove(0) {
                 Ok(read) => read,
                 Err(broken) => panic!("messages from {from} on: {broken}"),
             };
