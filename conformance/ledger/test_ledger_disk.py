@@ -19,6 +19,9 @@ from ledger.stage import PERSISTENT, QUEUE, await_owner, connect, declare, role,
 SMALL, LARGE, ROOM = "5m", "12m", "64m"
 BODY = b"x" * 100_000
 ELECTION_S = 60.0
+# More than a node with these limits has in memory.
+DEEP = {"memory_bytes_max": 8 << 20}
+DEEP_COUNT = 250
 
 
 @pytest.fixture
@@ -167,3 +170,34 @@ def publish_again(node: Router) -> None:
         return role(node) == "owner"
 
     await_true("it is taken", is_taken, ELECTION_S)
+
+
+def test_a_full_disk_is_named_while_a_copy_is_filled_from_the_log(
+    tmp_path, nats, start, disk
+) -> None:
+    """The queue is served meanwhile, and the copy is whole once there is room."""
+    servers = nats()
+    owner = await_owner([start(servers, "node_a", limits=DEEP)])
+    with connect(owner) as connection:
+        channel = connection.channel()
+        channel.queue_declare(QUEUE, durable=True)
+        channel.confirm_delivery()
+        for number in range(1, DEEP_COUNT + 1):
+            channel.basic_publish("", QUEUE, f"{number} ".encode() + BODY, PERSISTENT)
+    (tmp_path / "node_b").mkdir()
+    copies = tmp_path / "node_b" / "amqp.store.replicated"
+    copies.symlink_to(disk("b", "20m"))
+    other = start(servers, "node_b", limits=DEEP, keep_local=True)
+    await_true("it stands by", lambda: role(other) == "standby")
+    owner.stop()
+    assert await_owner([other], ELECTION_S) is other
+    full = "this node's copy cannot be written: "
+    await_true("the full disk is named", lambda: full in other.health()[1])
+    with connect(other) as connection:
+        got, _, body = connection.channel().basic_get(QUEUE, auto_ack=True)
+        assert got.message_count == DEEP_COUNT - 1
+        assert body.startswith(b"1 ")
+    assert list(copies.glob("*.partial"))
+    disk("b", ROOM)
+    await_true("the copy is whole", lambda: not list(copies.glob("*.partial")))
+    await_true("the alarm is over", lambda: full not in other.health()[1])

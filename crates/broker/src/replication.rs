@@ -247,6 +247,10 @@ impl Building for Built {
         }
     }
 
+    fn memory_bytes(&self) -> usize {
+        self.vhost.memory_bytes()
+    }
+
     fn open(mut self: Box<Self>, rested: Vec<Record>, journal: &Arc<Journal>) {
         self.restore(rested);
         let Self { opening, mut vhost } = *self;

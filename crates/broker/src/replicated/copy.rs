@@ -11,7 +11,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 
 use crosstie_nats::escaped;
@@ -34,7 +34,8 @@ struct Shared {
     vhost: Arc<str>,
     epoch: u64,
     state: Mutex<State>,
-    has_failed: AtomicBool,
+    /// Why the last commit failed.
+    failure: Mutex<Option<String>>,
     /// The position with which it has all contents from the term's beginning, and the committed one.
     whole: AtomicU64,
     committed: AtomicU64,
@@ -82,7 +83,7 @@ impl Copy {
                 waiting: Vec::new(),
                 bytes: 0,
             }),
-            has_failed: AtomicBool::new(false),
+            failure: Mutex::new(None),
             whole: AtomicU64::new(u64::MAX),
             committed: AtomicU64::new(0),
         });
@@ -163,10 +164,13 @@ impl Copy {
         self.shared.judge_whole();
     }
 
-    /// Whether the copy cannot be written, or was abandoned.
-    pub(super) fn is_failing(&self) -> bool {
+    /// Why the copy cannot be written, or that it was abandoned.
+    pub(super) fn failure(&self) -> Option<String> {
+        if let Some(why) = &*self.shared.failure.lock() {
+            return Some(format!("this node's copy cannot be written: {why}"));
+        }
         let is_over = matches!(*self.shared.state.lock(), State::Over);
-        is_over || self.shared.has_failed.load(Ordering::Relaxed)
+        is_over.then(|| "this node keeps no copy, as its log says".to_owned())
     }
 
     /// Writes the remaining records.
@@ -223,12 +227,13 @@ impl Shared {
         let on_committed =
             move |_: &str, position: Position, result: Result<(), NotCommitted<'_>>| match result {
                 Ok(()) => {
-                    shared.has_failed.store(false, Ordering::Relaxed);
+                    *shared.failure.lock() = None;
                     shared.committed.store(position.0, Ordering::SeqCst);
                     shared.judge_whole();
                 }
                 Err(NotCommitted { error, .. }) => {
-                    if !shared.has_failed.swap(true, Ordering::Relaxed) {
+                    let why = Some(error.to_string());
+                    if std::mem::replace(&mut *shared.failure.lock(), why).is_none() {
                         let name = &shared.vhost;
                         tracing::error!("the copy of vhost '{name}' cannot be written: {error}");
                     }

@@ -68,6 +68,15 @@ impl Driver {
                     let _ = doing.send(Done::Fill { extent, result });
                 });
             }
+            // A full disk must not hold up the log of all nodes.
+            _ if self.ledger.is_held_up() && copy.failure().is_some() => {
+                let vhost = &self.task.vhost;
+                tracing::error!(
+                    "abandoned the local copy of vhost '{vhost}': it cannot be written, and its log has to be cleaned"
+                );
+                copy.abandon();
+                self.pause_filling();
+            }
             _ => self.pause_filling(),
         }
     }

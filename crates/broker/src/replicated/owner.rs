@@ -436,12 +436,11 @@ impl Driver {
         let status = self.ledger.status();
         let waiting_bytes = term.journal.waiting_bytes() as u64;
         let copy = term.copy.as_ref();
-        let no_copy = copy.is_some_and(Copy::is_failing);
+        let no_copy = copy.and_then(Copy::failure);
         let unread = term.unread.as_ref().and_then(Unread::alarm);
         self.note(|seen| {
             seen.waiting_bytes = waiting_bytes;
             seen.resynchronizations = status.resynchronizations;
-            let no_copy = no_copy.then(|| "this node's copy cannot be written".to_owned());
             seen.is_log_refusing = term.refusal.is_some();
             seen.alarm = term.refusal.clone().or(unread).or(no_copy);
         });

@@ -2,11 +2,12 @@
 //! date from the log. So the time without an owner does not depend on the vhost's contents.
 
 use std::future::pending;
+use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crosstie_jetstream::Stream;
-use crosstie_queues::Record;
+use crosstie_queues::{Record, find_lasting};
 use tokio::task::{JoinError, JoinHandle};
 
 use super::driver::{Driver, Obstacle};
@@ -20,8 +21,10 @@ pub(super) const PREPARING_BEAT_EVERY: Duration = Duration::from_millis(50);
 /// A vhost as far as its log has been read.
 pub(super) struct Built {
     vhost: Box<dyn Building>,
-    /// For the node's copy: all records so far; `None` if the node keeps no copy.
-    pub(super) records: Option<Vec<Record>>,
+    /// For the node's copy: the records so far; `None` if the node keeps no copy.
+    records: Option<Vec<Record>>,
+    /// Number of records from which on those that cancel each other are removed.
+    records_max: usize,
 }
 
 /// The preparation for a move.
@@ -29,16 +32,31 @@ pub(super) struct Preparation {
     /// The epoch of the owner that wants to move the vhost.
     epoch: u64,
     state: State,
-    /// Only the log had some of the messages meanwhile. What is built does not follow those, and is built anew in the end,
-    /// from the few that the ledger has.
-    is_stale: bool,
 }
 
 enum State {
     /// With the records that were read meanwhile.
     Building(JoinHandle<Built>, Vec<Record>),
     Done(Built),
+    /// Only the log had some of the messages meanwhile. A vhost that was built does not follow those, and is built anew in
+    /// the end, from the few that the ledger has.
+    Stale,
 }
+
+/// Bytes in memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Held {
+    /// Of the vhost, with its messages, which the ledger has too.
+    pub(super) vhost_bytes: usize,
+    /// Of records, without their messages.
+    pub(super) records_bytes: usize,
+}
+
+/// Approximate memory of a record that is kept, beside its message.
+const RECORD_BYTES: usize = 160;
+
+/// Number of kept records from which on those that cancel each other are removed.
+const RECORDS_MIN: usize = 10_000;
 
 impl Built {
     /// Builds the vhost from these records. Takes time in proportion to their number.
@@ -46,6 +64,7 @@ impl Built {
         let mut built = Self {
             vhost: holder.build(),
             records: is_copied.then(Vec::new),
+            records_max: RECORDS_MIN,
         };
         built.restore(records);
         built
@@ -54,8 +73,20 @@ impl Built {
     fn restore(&mut self, records: Vec<Record>) {
         if let Some(all) = &mut self.records {
             all.extend(records.iter().cloned());
+            if all.len() > self.records_max {
+                cancel(all);
+                self.records_max = RECORDS_MIN.max(2 * all.len());
+            }
         }
         self.vhost.restore(records);
+    }
+
+    fn memory_bytes(&self) -> Held {
+        let records = self.records.as_ref().map_or(0, Vec::len);
+        Held {
+            vhost_bytes: self.vhost.memory_bytes(),
+            records_bytes: records * RECORD_BYTES,
+        }
     }
 
     /// The vhost without the records for a copy.
@@ -67,13 +98,28 @@ impl Built {
 impl Preparation {
     /// Notes new records of the log; `is_deep`: only the log has some of the messages.
     pub(super) fn restore(&mut self, records: Vec<Record>, is_deep: bool) {
-        self.is_stale |= is_deep;
-        if self.is_stale {
-            return;
-        }
         match &mut self.state {
+            _ if is_deep => self.end(),
             State::Building(_, waiting) => waiting.extend(records),
             State::Done(built) => built.restore(records),
+            State::Stale => {}
+        }
+    }
+
+    /// What was built is of no use any more. Dropping it takes time in proportion to its messages.
+    fn end(&mut self) {
+        let before = mem::replace(&mut self.state, State::Stale);
+        drop(tokio::task::spawn_blocking(move || drop(before)));
+    }
+
+    pub(super) fn memory_bytes(&self) -> Held {
+        match &self.state {
+            State::Building(_, waiting) => Held {
+                vhost_bytes: 0,
+                records_bytes: waiting.len() * RECORD_BYTES,
+            },
+            State::Done(built) => built.memory_bytes(),
+            State::Stale => Held::default(),
         }
     }
 
@@ -81,15 +127,15 @@ impl Preparation {
     pub(super) fn prepared(&self) -> u64 {
         match &self.state {
             State::Building(..) => 0,
-            State::Done(_) => self.epoch,
+            State::Done(_) | State::Stale => self.epoch,
         }
     }
 
     /// The vhost, if it is built.
     pub(super) fn into_built(self) -> Option<Built> {
         match self.state {
-            State::Done(built) if !self.is_stale => Some(built),
-            State::Building(..) | State::Done(_) => None,
+            State::Done(built) => Some(built),
+            State::Building(..) | State::Stale => None,
         }
     }
 }
@@ -134,18 +180,16 @@ impl Driver {
 
     fn begin_to_build(&self, epoch: u64) -> Preparation {
         // Of a deep queue nothing is to be built yet.
-        let records: Vec<Record> = match self.ledger.is_deep() {
-            true => Vec::new(),
-            false => self.ledger.records().collect(),
-        };
+        if self.ledger.is_deep() {
+            let state = State::Stale;
+            return Preparation { epoch, state };
+        }
+        let records: Vec<Record> = self.ledger.records().collect();
         let holder = Arc::clone(&self.task.holder);
         let is_copied = self.task.settings.is_kept_locally;
         let building = tokio::task::spawn_blocking(move || Built::new(holder, records, is_copied));
-        Preparation {
-            epoch,
-            state: State::Building(building, Vec::new()),
-            is_stale: self.ledger.is_deep(),
-        }
+        let state = State::Building(building, Vec::new());
+        Preparation { epoch, state }
     }
 
     /// Whether the vhost is built, as far as the log has been read.
@@ -156,25 +200,24 @@ impl Driver {
 
     /// Handles the end of [`built`].
     pub(super) fn handle_built(&mut self, built: Result<Built, JoinError>) {
-        let Some(Preparation {
-            epoch,
-            state,
-            is_stale,
-        }) = self.preparation.take()
-        else {
+        let Some(Preparation { epoch, state }) = self.preparation.take() else {
             return;
         };
         // A thread that panicked has logged that; the owner waits in vain, and goes on serving.
         if let (Ok(mut built), State::Building(_, waiting)) = (built, state) {
             built.restore(waiting);
             let state = State::Done(built);
-            self.preparation = Some(Preparation {
-                epoch,
-                state,
-                is_stale,
-            });
+            self.preparation = Some(Preparation { epoch, state });
         }
     }
+}
+
+/// Removes records that cancel each other: a message that has left is in memory for them alone.
+fn cancel(records: &mut Vec<Record>) {
+    let lasting = find_lasting(records.iter().map(|record| ((), record)));
+    let mut lasting = lasting.iter();
+    // As many marks as records.
+    records.retain(|_| *lasting.next().unwrap_or(&true));
 }
 
 /// Waits until the vhost is built.
@@ -185,5 +228,86 @@ pub(super) async fn built(preparation: &mut Option<Preparation>) -> Result<Built
             ..
         }) => building.await,
         _ => pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crosstie_amqp::Properties;
+    use crosstie_queues::{MessageContent, QueueId, StoredMessage};
+
+    use super::super::journal::Journal;
+    use super::*;
+
+    /// Counts a vhost's messages as bytes.
+    #[derive(Default)]
+    struct Counted(usize);
+
+    impl Building for Counted {
+        fn restore(&mut self, records: Vec<Record>) {
+            for record in records {
+                match record {
+                    Record::Enqueued { .. } => self.0 += 1,
+                    _ => self.0 -= 1,
+                }
+            }
+        }
+
+        fn memory_bytes(&self) -> usize {
+            self.0
+        }
+
+        fn open(self: Box<Self>, _rested: Vec<Record>, _journal: &Arc<Journal>) {}
+    }
+
+    #[tokio::test]
+    async fn what_is_prepared_is_counted_and_keeps_no_message_that_has_left() {
+        let queue = QueueId(1);
+        let content = || {
+            let content = MessageContent::new("", "q", Properties::EMPTY.bytes(), b"a body");
+            Arc::new(content)
+        };
+        let message = |content: &Arc<MessageContent>| StoredMessage {
+            content: Arc::clone(content),
+            expires_at: None,
+            deliveries: 0,
+        };
+        let built = Built {
+            vhost: Box::new(Counted::default()),
+            records: Some(Vec::new()),
+            records_max: RECORDS_MIN,
+        };
+        let state = State::Done(built);
+        let mut preparation = Preparation { epoch: 7, state };
+        let first = content();
+        for place in 0..3 * RECORDS_MIN as i64 {
+            let content = if place == 0 {
+                Arc::clone(&first)
+            } else {
+                content()
+            };
+            let enqueued = Record::Enqueued {
+                queue,
+                place,
+                message: message(&content),
+            };
+            preparation.restore(vec![enqueued], false);
+            // Six stay.
+            if place % (RECORDS_MIN as i64 / 2) != 1 {
+                preparation.restore(vec![Record::Dequeued { queue, place }], false);
+            }
+        }
+        let held = preparation.memory_bytes();
+        assert_eq!(held.vhost_bytes, 6);
+        assert!(
+            held.records_bytes <= (RECORDS_MIN + 1) * RECORD_BYTES,
+            "{held:?}"
+        );
+        assert_eq!(Arc::strong_count(&first), 1, "its body is gone");
+        // Once only the log has messages, nothing that was built is of use.
+        preparation.restore(Vec::new(), true);
+        assert_eq!(preparation.memory_bytes(), Held::default());
+        assert_eq!(preparation.prepared(), 7);
+        assert!(preparation.into_built().is_none());
     }
 }

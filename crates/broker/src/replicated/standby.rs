@@ -13,7 +13,7 @@ use super::driver::{Driver, Obstacle, Saying};
 use super::heartbeats::Beats;
 use super::log;
 use super::peers::OWNER_SILENCE_MAX;
-use super::preparation::{PREPARING_BEAT_EVERY, built};
+use super::preparation::{Held, PREPARING_BEAT_EVERY, Preparation, built};
 use super::reading::Reading;
 use super::spare::FRESH_MAX;
 use super::task::Whose;
@@ -357,22 +357,24 @@ impl Driver {
     pub(super) fn note_ledger(&self) {
         let status = self.ledger.status();
         let end = self.others.owner().map_or(0, |owner| owner.sequence);
-        let memory_bytes = self.ledger.memory_bytes() as u64;
-        // An owner counts its messages in the vhost.
+        let preparation = self.preparation.as_ref();
+        let prepared = preparation.map_or_else(Held::default, Preparation::memory_bytes);
+        let memory_bytes = self.ledger.memory_bytes() + prepared.records_bytes;
+        // An owner counts its messages in the vhost. One that is being built shares them with the ledger.
         let of_messages = match self.term {
             Some(_) => 0,
-            None => status.resident_bytes,
+            None => (status.resident_bytes as usize).max(prepared.vhost_bytes),
         };
-        self.task
-            .holder
-            .note_memory((memory_bytes + of_messages) as usize);
+        let pages = self.term.as_ref().map(|term| term.pages.reading_bytes);
+        let held = memory_bytes + of_messages + pages.unwrap_or_default() as usize;
+        self.task.holder.note_memory(held);
         self.note(|seen| {
             seen.epoch = status.epoch;
             seen.sequence = status.sequence.0;
             seen.end = end.max(status.sequence.0);
             seen.log_bytes = status.log_bytes;
             seen.live_bytes = status.live_bytes;
-            seen.memory_bytes = memory_bytes;
+            seen.memory_bytes = memory_bytes as u64;
         });
     }
 }

@@ -93,6 +93,9 @@ pub(crate) trait Building: Send {
     /// Restores records, in the log's order.
     fn restore(&mut self, records: Vec<Record>);
 
+    /// Bytes of its messages, with their holders.
+    fn memory_bytes(&self) -> usize;
+
     /// The node owns the vhost: restores the last records and opens it.
     fn open(self: Box<Self>, rested: Vec<Record>, journal: &Arc<Journal>);
 }
