@@ -133,7 +133,11 @@ class Run:
 
     def _work(self) -> None:
         while suite := self._next():
-            outcome = self._run(suite)
+            try:
+                outcome = self._run(suite)
+            except OSError as error:
+                # A full disk, for one. The suites that wait for this one go on.
+                outcome = Outcome(suite.name, failed=1, reason=f"could not be run: {error}")
             with self._changed:
                 self.outcomes[suite.name] = outcome
                 self.running.remove(suite)

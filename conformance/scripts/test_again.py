@@ -99,3 +99,15 @@ def test_a_suite_that_is_left_out_installs_nothing(tmp_path, monkeypatch):
     assert asked == []
     assert [each.passed for each in runner.Run([suite], is_whole=True).all()] == [1]
     assert asked
+
+
+def test_a_suite_that_cannot_write_its_log_fails_and_holds_up_no_other(tmp_path, monkeypatch):
+    monkeypatch.setattr(runner, "LOGS", tmp_path)
+    (tmp_path / "first.log").mkdir()
+    command = [sys.executable, "-c", "pass"]
+    first = Suite("first", "a suite", [command], is_alone=True)
+    second = Suite("second", "a suite", [command], is_alone=True)
+    outcomes = runner.Run([first, second], is_whole=False).all()
+    counts = {each.name: (each.passed, each.failed) for each in outcomes}
+    assert counts == {"first": (0, 1), "second": (1, 0)}
+    assert "could not be run" in outcomes[0].reason
