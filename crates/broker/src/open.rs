@@ -29,6 +29,8 @@ pub(super) struct Open {
     peer: Arc<Peer>,
     key: ConnectionKey,
     channels: Channels,
+    /// What was received before `connection.close` was sent has been handled.
+    has_handled_last: bool,
 }
 
 impl Open {
@@ -80,6 +82,7 @@ impl Open {
             peer,
             key,
             channels: Channels::new(key, client.channels_max),
+            has_handled_last: false,
         }
     }
 
@@ -93,11 +96,15 @@ impl Open {
             peer,
             key,
             channels,
+            has_handled_last,
         } = self;
         for number in peer.take_closed_channels() {
             channels.note_closed(peer, number);
         }
-        if peer.is_closing() {
+        // A client that does not wait for answers, such as a publisher without confirms, has sent this input before it
+        // could know that the broker closes.
+        let is_closing = peer.is_told_to_close();
+        if is_closing && mem::replace(has_handled_last, !input.is_empty()) {
             return Handled::End(End::Forced);
         }
         if peer.has_resumed() {
@@ -114,6 +121,7 @@ impl Open {
                     break Handled::Wait { consumed, wanted };
                 }
                 Ok(handled) => break handled,
+                Err(_) if is_closing => break Handled::End(End::Forced),
                 Err(fault) => break Handled::End(End::Fault(fault)),
             }
             if turn.spend() && at < input.len() {

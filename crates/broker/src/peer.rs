@@ -50,8 +50,10 @@ pub struct Peer {
     unfinished_since_s: AtomicU32,
     /// Reading was paused by the broker, which excuses late messages.
     was_paused: AtomicBool,
-    /// `connection.close` was sent.
+    /// `connection.close` is about to be sent, or was.
     is_closing: AtomicBool,
+    /// `connection.close` was sent.
+    is_told_to_close: AtomicBool,
     /// Channels that the vhost has closed and that the conversation has not processed yet.
     closed_channels: Mutex<Vec<u16>>,
     has_closed_channels: AtomicBool,
@@ -93,6 +95,7 @@ impl Peer {
             unfinished_since_s: AtomicU32::new(0),
             was_paused: AtomicBool::new(false),
             is_closing: AtomicBool::new(false),
+            is_told_to_close: AtomicBool::new(false),
             closed_channels: Mutex::default(),
             has_closed_channels: AtomicBool::new(false),
         }
@@ -128,12 +131,18 @@ impl Peer {
             class_id: 0,
             method_id: 0,
         });
+        // Not earlier: what arrives until then was sent to a broker that is there.
+        self.is_told_to_close.store(true, Ordering::Release);
         // The client's answer is read even if its reading was paused.
         self.connection.resume_reading();
     }
 
     pub(crate) fn is_closing(&self) -> bool {
         self.is_closing.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn is_told_to_close(&self) -> bool {
+        self.is_told_to_close.load(Ordering::Acquire)
     }
 
     /// Pauses reading. Sends `connection.blocked` if the client supports it and a reason is given.
