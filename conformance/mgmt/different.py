@@ -42,6 +42,7 @@ REASONS: dict[str, str] = {
     "-send_*": NOT_COUNTED,
     "-idle_since": NOT_COUNTED,
     "-user_who_performed_action": "exchanges do not keep who declared them",
+    "+left_out": "passwords of the configuration are not exported",
     "+being_drained": "rabbitmqadmin 2 requires it",
     "consumer_capacity:": "Crosstie does not measure how long queues wait for their consumers",
     "consumer_utilisation:": "Crosstie does not measure how long queues wait for their consumers",

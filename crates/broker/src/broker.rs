@@ -20,9 +20,9 @@ use tokio::runtime::Handle;
 
 use super::client::About;
 use super::clock::Clock;
+use super::definitions;
 use super::flow::FlowControl;
 use super::identity::ServerProperties;
-use super::import;
 use super::incomplete::Incomplete;
 use super::limits::{paging, vhost_config};
 use super::logins::Logins;
@@ -30,7 +30,6 @@ use super::metadata::{LiveMetadata, add_created, layers, users};
 use super::outbox::VhostOutbox;
 use super::particulars::Particulars;
 use super::peer::Peer;
-use super::policies;
 use super::replicated::Whose;
 use super::replication::{self, Ownership, Replicated};
 use super::shared::{BackedUp, Shared};
@@ -91,13 +90,13 @@ impl Broker {
         workers: &Workers,
     ) -> Result<(Arc<Self>, Vec<model::Skipped>), String> {
         let own = amqp;
-        let (amqp, definitions, mut skipped) = import::with_definitions(own, directory)?;
+        let (amqp, definitions, mut skipped) = definitions::with_definitions(own, directory)?;
         replication::check_released(&amqp, directory)?;
         let (mut store, restored) = stored::open(&amqp, home.accepts_loss, directory)?;
         let created = restored.iter();
         let created = names(created.filter(|found| found.record == Record::VhostCreated));
         let mut layers = layers(own, &amqp, &home.node)?;
-        skipped.extend(policies::add(&mut layers, &definitions));
+        skipped.extend(definitions::add(&mut layers, &definitions));
         add_created(&mut layers, &created);
         let metadata = stored::metadata(&mut store, layers, home.accepts_loss)?;
         let held = replication::held(&restored);
@@ -108,7 +107,7 @@ impl Broker {
         // The files beside a store that another node has open are that node's.
         let is_stored = store.obstacle().is_none();
         let mut vhosts = restore_vhosts(&amqp, &metadata, now, (restored, &created), is_stored);
-        skipped.extend(import::define(&definitions, now, &mut vhosts));
+        skipped.extend(definitions::define(&definitions, now, &mut vhosts));
         let replicated = replication::take(&amqp, &mut vhosts, &held);
         let store_path = directory.join(&amqp.store);
         let opened = is_stored.then(|| vhosts.iter_mut());

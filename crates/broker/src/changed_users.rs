@@ -9,10 +9,9 @@ use crosstie_config as model;
 use crosstie_metadata::Layers;
 
 use crate::broker::Broker;
-use crate::import::with_definitions;
+use crate::definitions::{self, with_definitions};
 use crate::metadata::layers;
 use crate::peer::Peer;
-use crate::policies;
 
 /// Users, and policies of definitions, that are ready to replace those of the present configuration.
 pub struct ReadyUsers(Layers);
@@ -20,9 +19,9 @@ pub struct ReadyUsers(Layers);
 impl Broker {
     /// Makes the users of a configuration ready, with those of its definitions. An error names the file and its fault.
     pub fn ready_users(&self, amqp: &model::Amqp, directory: &Path) -> Result<ReadyUsers, String> {
-        let (all, definitions, _) = with_definitions(amqp, directory)?;
+        let (all, defined, _) = with_definitions(amqp, directory)?;
         let mut layers = layers(amqp, &all, &self.home.node)?;
-        for skipped in policies::add(&mut layers, &definitions) {
+        for skipped in definitions::add(&mut layers, &defined) {
             tracing::warn!("{skipped}");
         }
         Ok(ReadyUsers(layers))

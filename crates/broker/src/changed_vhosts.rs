@@ -9,7 +9,7 @@ use std::time::Instant;
 use crosstie_config as model;
 
 use crate::broker::Broker;
-use crate::import;
+use crate::definitions;
 use crate::limits::vhost_config;
 use crate::shared::Shared;
 
@@ -28,7 +28,7 @@ impl Broker {
         amqp: &model::Amqp,
         directory: &Path,
     ) -> Result<ReadyVhosts, String> {
-        let (amqp, definitions, _) = import::with_definitions(amqp, directory)?;
+        let (amqp, definitions, _) = definitions::with_definitions(amqp, directory)?;
         let names = amqp.vhosts.iter().map(|vhost| vhost.name.as_str().into());
         let configured: BTreeSet<Arc<str>> = names.collect();
         let changes = self.vhost_changes.lock();
@@ -118,7 +118,7 @@ impl Broker {
         let now = self.making.clock.time(Instant::now());
         let mut vhosts = BTreeMap::from([(Arc::clone(name), self.empty_vhost(name))]);
         // Those of other vhosts are left out.
-        drop(import::define(definitions, now, &mut vhosts));
+        drop(definitions::define(definitions, now, &mut vhosts));
         for (name, vhost) in vhosts {
             let vhost = self.share_vhost(&name, vhost);
             vhost.settle();

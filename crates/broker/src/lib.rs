@@ -26,15 +26,16 @@ mod channels;
 mod client;
 pub mod clock;
 mod closing;
+mod commits;
 mod content;
 mod conversation;
 mod declared;
+mod definitions;
 mod deletion;
 mod flow;
 mod handled;
 pub mod http_logins;
 mod identity;
-mod import;
 mod incomplete;
 pub mod inspection;
 mod let_in;
@@ -83,7 +84,7 @@ pub use crosstie_metadata::{
     Change, Entry, Metadata, Origin, Outcome, PolicyKind, Refusal, RefusalKind, UserLimit,
     VhostLimit,
 };
-pub use import::try_import;
+pub use definitions::try_import;
 pub use metrics::register as register_metrics;
 pub use operator_error::OperatorError;
 pub use operators::Operators;

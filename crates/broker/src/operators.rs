@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use crosstie_amqp::ReplyCode;
 use crosstie_auth::Users;
+use crosstie_config::{Json, Skipped};
 use crosstie_metadata::{Change, Metadata, Outcome, Refusal};
 use tokio::runtime::Handle;
 
 use super::broker::Broker;
+use super::definitions;
 use super::inspection::{ChannelView, ConnectionView};
 use super::operator_error::OperatorError;
 use super::replicated::{Means, Move, Moved, Order, Recover, Recovered, Reply};
@@ -96,6 +98,44 @@ impl Operators {
     /// clients may call this.
     pub fn change(&self, change: Change) -> Result<Outcome, Refusal> {
         self.act(|| self.broker.change(change))
+    }
+
+    /// Imports RabbitMQ's definitions, or checks them only; with `only`, into that vhost. Returns what is left out. Waits for
+    /// the store, as [`Self::change`] does.
+    pub fn import(
+        &self,
+        json: &[u8],
+        only: Option<&str>,
+        is_check: bool,
+    ) -> Result<Vec<Skipped>, Refusal> {
+        self.act(|| self.broker.import(json, only, is_check))
+    }
+
+    /// The same without waiting: a thread of its own calls `on_done`.
+    pub fn import_later(
+        &self,
+        json: Vec<u8>,
+        only: Option<String>,
+        is_check: bool,
+        on_done: impl FnOnce(Result<Vec<Skipped>, Refusal>) + Send + 'static,
+    ) {
+        let broker = Arc::clone(&self.broker);
+        let context = self.context.clone();
+        self.context.spawn_blocking(move || {
+            let operators = Self::new(broker, context);
+            on_done(operators.import(&json, only.as_deref(), is_check));
+        });
+    }
+
+    /// RabbitMQ's definitions of all vhosts that are open here.
+    pub fn export(&self) -> Json {
+        definitions::export::all(&self.broker)
+    }
+
+    /// The same of one vhost.
+    pub fn export_vhost(&self, name: &str) -> Result<Json, OperatorError> {
+        let vhost = self.vhost(name)?;
+        Ok(definitions::export::of_vhost(&self.broker, &vhost))
     }
 
     /// The connections of all vhosts in detail, oldest first.

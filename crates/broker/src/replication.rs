@@ -21,7 +21,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::broker::Broker;
 use super::clock::Clock;
-use super::import;
+use super::definitions;
 use super::limits::{replicated_paging, vhost_config};
 use super::outbox::VhostOutbox;
 use super::peer::Peer;
@@ -264,7 +264,7 @@ impl Building for Built {
             vhost.restored(now, &mut outbox);
             let mut vhosts = BTreeMap::from([(Arc::clone(&name), vhost)]);
             // Rejected definitions were reported when the broker started.
-            drop(import::define(&opening.definitions, now, &mut vhosts));
+            drop(definitions::define(&opening.definitions, now, &mut vhosts));
             let Some(vhost) = vhosts.remove(&name) else {
                 return;
             };

@@ -13,6 +13,7 @@ use tokio::runtime::Handle;
 
 use super::backlog::Backlog;
 use super::clock::Clock;
+use super::commits::Commits;
 use super::flow::{FlowControl, Journaled, Published};
 use super::outbox::VhostOutbox;
 use super::peer::Peer;
@@ -46,6 +47,7 @@ pub struct SharedVhost {
     pub(super) unreadable: Mutex<Unreadable>,
     /// The way of its changes to the files of streams and to the store.
     pub(super) streams: StreamLine,
+    pub(super) commits: Commits,
 }
 
 /// The keeper of a vhost's journal.
@@ -96,6 +98,7 @@ impl SharedVhost {
             waiting_for_pages: Mutex::default(),
             unreadable: Mutex::default(),
             streams: StreamLine::default(),
+            commits: Commits::default(),
         }
     }
 
@@ -207,6 +210,8 @@ impl SharedVhost {
         if result.is_ok() {
             self.streams.note_committed(position);
         }
+        let failed = result.as_ref().err().map(|failed| failed.error.to_string());
+        self.commits.note(position, failed.as_deref());
         let mut turn = self.turn(Instant::now());
         let (vhost, now, outbox) = turn.enter();
         match result {

@@ -49,6 +49,11 @@ impl Broker {
         Some(vhosts.remove(place))
     }
 
+    /// Whether vhosts may have streams, whose files are beside the store.
+    pub(crate) fn has_store(&self) -> bool {
+        self.making.store.is_some()
+    }
+
     fn make_vhost(&self, name: &Arc<str>) -> Arc<SharedVhost> {
         self.share_vhost(name, self.empty_vhost(name))
     }

@@ -1,6 +1,7 @@
 //! `crosstie amqp`: users, permissions and policies of a running node; its replicated vhosts: their owners, the handover
 //! to another node, the recovery of a log.
 
+mod definitions;
 mod entries;
 mod limit;
 mod parameter;
@@ -63,6 +64,8 @@ enum Action {
     Parameter(parameter::Action),
     #[command(subcommand)]
     GlobalParameter(parameter::GlobalAction),
+    #[command(subcommand)]
+    Definitions(definitions::Action),
 }
 
 /// Move a vhost to another node. Run this on the owner.
@@ -150,6 +153,10 @@ pub(crate) fn run(arguments: AmqpArguments) -> anyhow::Result<ExitCode> {
                 let done = entries::run(&realm, asked, is_json).await;
                 Ok(done.map(|text| (text, ExitCode::SUCCESS)))
             }
+            Task::Definitions(asked) => {
+                let done = definitions::run(&realm, asked, is_json).await?;
+                Ok(done.map(|text| (text, ExitCode::SUCCESS)))
+            }
             // These were done above.
             Task::Other => Ok(Ok((String::new(), ExitCode::SUCCESS))),
         };
@@ -170,6 +177,7 @@ enum Task {
     Move(MoveArguments),
     Recover(RecoverArguments),
     Entries(entries::Asked),
+    Definitions(definitions::Asked),
     /// One that does not use the management realm.
     Other,
 }
@@ -189,6 +197,7 @@ impl Task {
             Action::Limit(action) => Self::Entries(action.asked()),
             Action::Parameter(action) => Self::Entries(action.asked()),
             Action::GlobalParameter(action) => Self::Entries(action.asked()),
+            Action::Definitions(action) => Self::Definitions(action.asked()?),
         })
     }
 }

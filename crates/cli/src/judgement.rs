@@ -205,18 +205,19 @@ fn definitions(
     let mut refused = amqp.import(&definitions);
     refused.extend(try_import(&amqp, &definitions));
     tell(&format!("{path}: {}", summary(&definitions, &refused)))?;
-    for skipped in definitions.skipped.iter().chain(&refused) {
+    let skipped: Vec<_> = definitions.skipped.iter().chain(&refused).collect();
+    for skipped in &skipped {
         tell(&format!("  {skipped}"))?;
     }
     let unknown = amqp.unknown_users().into_iter().map(|(user, vhost)| {
         format!("{path}: vhost '{vhost}' has a permission of user '{user}', which does not exist")
     });
-    Ok((unknown.collect(), wider(path, &definitions)))
+    Ok((unknown.collect(), wider(path, &skipped)))
 }
 
 /// The restrictions on users that are not imported.
-fn wider(path: &str, definitions: &Definitions) -> Option<String> {
-    let mut parts = definitions.skipped.iter().filter(|part| part.is_wider);
+fn wider(path: &str, skipped: &[&Skipped]) -> Option<String> {
+    let mut parts = skipped.iter().filter(|part| part.is_wider);
     let first = &parts.next()?.what;
     let others = match parts.count() {
         0 => String::new(),

@@ -59,16 +59,16 @@ pub use model::{
     AmqpTransport, AmqpUser, AmqpVhost, AuditLog, CallTimeoutUnit, CancelAnswers, Cgi,
     ChildEnvironment, Component, ComponentKind, Config, ContainerShutdown, ContainerWorker,
     Controller, Cookie, CookieStore, DefinedArguments, DefinedBinding, DefinedExchange,
-    DefinedPolicy, DefinedQueue, Definitions, Deflate, Disclose, DiscloseMe, EmptyEligible,
+    DefinedQueue, DefinedSetting, Definitions, Deflate, Disclose, DiscloseMe, EmptyEligible,
     Endpoint, EventStore, FileSource, Forwarding, GuestInput, GuestOutput, GuestWatch, GuestWorker,
     HostMonitorWorker, HttpBridge, HttpBridgeOptions, Inherit, Json, Limits, ListenerLimits,
     LoneSurrogates, LongPoll, MatchPolicy, NativeOptions, OnLeave, OutgoingBridge, OutgoingKind,
-    Page, Permission, Ping, RawSocket, Realm, RealmLimits, RequestIdCheck, RequestKey, Restart,
-    ReverseProxy, Role, RoleMatch, RouterWorker, Serializer, ShutdownTrigger, Skipped,
-    SystemdEndpoint, TcpEndpoint, Testee, TesteeKind, TesteeWorker, Tls, Transport, TransportKind,
-    UnreadableValues, UriCheck, Web, WebArchive, WebFiles, WebJson, WebOptions, WebPaths,
-    WebProgram, WebPython, WebService, WebSocket, WebSocketOptions, WebSocketReverseProxy,
-    WebSocketTestee, Webhook, Worker,
+    Page, Permission, Ping, Present, RawSocket, Realm, RealmLimits, RequestIdCheck, RequestKey,
+    Restart, ReverseProxy, Role, RoleMatch, RouterWorker, Serializer, SettingKind, ShutdownTrigger,
+    Skipped, SystemdEndpoint, TcpEndpoint, Testee, TesteeKind, TesteeWorker, Tls, Transport,
+    TransportKind, UnreadableValues, UriCheck, Web, WebArchive, WebFiles, WebJson, WebOptions,
+    WebPaths, WebProgram, WebPython, WebService, WebSocket, WebSocketOptions,
+    WebSocketReverseProxy, WebSocketTestee, Webhook, Worker,
 };
 pub use model::{Elsewhere, Fabric, NamedCertificate, NatsUrl, NodesTls, Replicated};
 pub use model::{

@@ -92,17 +92,17 @@ impl Draft<'_> {
                 permission,
             } => {
                 self.check_home(&vhost, &user)?;
-                Ok(self.put_topic_permission(vhost, user, exchange, &permission))
+                self.put_topic_permission(vhost, user, exchange, &permission)
             }
             Change::PutUser { name, user } => self.put_user(name, user),
             Change::PutUserLimit { user, limit, value } => {
                 let mut limits = self.user_limits(&user)?;
                 limits.set(limit, value);
-                Ok(self.put_user_limits(user, limits))
+                self.put_user_limits(user, limits)
             }
             Change::PutUserLimits { user, limits } => {
                 self.user_limits(&user)?;
-                Ok(self.put_user_limits(user, limits))
+                self.put_user_limits(user, limits)
             }
             Change::PutVhost { name, about, by } => self.put_vhost(name, about, by),
             Change::PutVhostLimit {
@@ -112,11 +112,11 @@ impl Draft<'_> {
             } => {
                 let mut limits = self.vhost_limits(&vhost)?;
                 limits.set(limit, value);
-                Ok(self.put_vhost_limits(vhost, limits))
+                self.put_vhost_limits(vhost, limits)
             }
             Change::PutVhostLimits { vhost, limits } => {
                 self.vhost_limits(&vhost)?;
-                Ok(self.put_vhost_limits(vhost, limits))
+                self.put_vhost_limits(vhost, limits)
             }
         }
     }
@@ -142,14 +142,12 @@ impl Draft<'_> {
             Entry::VhostLimits { vhost, name } => {
                 let mut limits = self.vhost_limits(&vhost)?;
                 clear(&mut limits, name.as_deref());
-                self.put_vhost_limits(vhost, limits);
-                Ok(())
+                self.put_vhost_limits(vhost, limits).map(drop)
             }
             Entry::UserLimits { user, name } => {
                 let mut limits = self.user_limits(&user)?;
                 clear(&mut limits, name.as_deref());
-                self.put_user_limits(user, limits);
-                Ok(())
+                self.put_user_limits(user, limits).map(drop)
             }
             Entry::Policy { kind, vhost, name } => {
                 let key = Key::of_policy(kind, &vhost, &name);

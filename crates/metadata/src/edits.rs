@@ -43,7 +43,7 @@ impl Draft<'_> {
         self.state.users.put(Arc::clone(&name), user);
         self.effects.push(Effect::User(Arc::clone(&name)));
         if let Some(limits) = new.limits {
-            self.put_user_limits(name, limits);
+            self.put_user_limits(name, limits)?;
         }
         Ok(created(is_new))
     }
@@ -72,7 +72,11 @@ impl Draft<'_> {
             self.effects.push(Effect::Vhost(Arc::clone(&name)));
         }
         let key = Key::About(Arc::clone(&name));
-        if about == VhostAbout::default() {
+        if about == self.state.about(&name) {
+            // Also if the configuration has it.
+        } else if let Some(by) = self.state.abouts.configured(&name) {
+            check_not_configured(&key, Some(by))?;
+        } else if about == VhostAbout::default() {
             let removed = self.state.abouts.remove(&name);
             self.forget(&key, removed);
         } else {
@@ -152,13 +156,14 @@ impl Draft<'_> {
         user: Arc<str>,
         exchange: Arc<str>,
         permission: &TopicPermission,
-    ) -> Outcome {
+    ) -> Result<Outcome, Refusal> {
         let place = (Arc::clone(&vhost), Arc::clone(&user), Arc::clone(&exchange));
         let key = Key::TopicPermission(place.0.clone(), place.1.clone(), exchange);
+        check_not_configured(&key, self.state.topic_permissions.configured(&place))?;
         self.keep(&key, &permission.stored());
         let is_new = !self.state.topic_permissions.put(place, permission.clone());
         self.effects.push(Effect::Permissions { vhost, user });
-        created(is_new)
+        Ok(created(is_new))
     }
 
     pub(crate) fn delete_topic_permissions(
@@ -175,6 +180,11 @@ impl Draft<'_> {
             .collect();
         if gone.is_empty() {
             return Err(Refusal::absent());
+        }
+        for place in &gone {
+            let (vhost, user, exchange) = place.clone();
+            let key = Key::TopicPermission(vhost, user, exchange);
+            check_not_configured(&key, self.state.topic_permissions.configured(place))?;
         }
         for place in gone {
             self.forget_topic_permission(place);
@@ -227,8 +237,9 @@ impl Draft<'_> {
         &mut self,
         vhost: Arc<str>,
         limits: Limits<VhostLimit>,
-    ) -> Outcome {
+    ) -> Result<Outcome, Refusal> {
         let key = Key::VhostLimits(Arc::clone(&vhost));
+        check_not_configured(&key, self.state.vhost_limits.configured(&vhost))?;
         if limits.is_empty() {
             let removed = self.state.vhost_limits.remove(&vhost);
             self.forget(&key, removed);
@@ -237,7 +248,7 @@ impl Draft<'_> {
             self.state.vhost_limits.put(Arc::clone(&vhost), limits);
         }
         self.effects.push(Effect::VhostLimits(vhost));
-        Outcome::Replaced
+        Ok(Outcome::Replaced)
     }
 
     /// The limits of a user, to be changed.
@@ -249,8 +260,13 @@ impl Draft<'_> {
         Ok(limits.unwrap_or_else(Limits::none))
     }
 
-    pub(crate) fn put_user_limits(&mut self, user: Arc<str>, limits: Limits<UserLimit>) -> Outcome {
+    pub(crate) fn put_user_limits(
+        &mut self,
+        user: Arc<str>,
+        limits: Limits<UserLimit>,
+    ) -> Result<Outcome, Refusal> {
         let key = Key::UserLimits(Arc::clone(&user));
+        check_not_configured(&key, self.state.user_limits.configured(&user))?;
         if limits.is_empty() {
             let removed = self.state.user_limits.remove(&user);
             self.forget(&key, removed);
@@ -259,7 +275,7 @@ impl Draft<'_> {
             self.state.user_limits.put(Arc::clone(&user), limits);
         }
         self.effects.push(Effect::UserLimits(user));
-        Outcome::Replaced
+        Ok(Outcome::Replaced)
     }
 
     pub(crate) fn put_global_parameter(

@@ -13,6 +13,9 @@
 //! To change something durably: clone the state, apply the change to the clone, store its records, then replace the
 //! state by the clone and carry out the effects.
 //!
+//! An import of definitions is a [`Change::All`] of the entries that are not so already ([`Metadata::has`]). At the start
+//! they are a layer ([`Layers::add`]).
+//!
 //! *Never:* IO, a clock, chance (a salt is an argument), a connection.
 
 mod apply;
@@ -20,6 +23,7 @@ mod body;
 mod change;
 mod draft;
 mod edits;
+mod imported;
 mod key;
 mod layered;
 mod limits;

@@ -46,8 +46,7 @@ fn layers() -> Layers {
             ),
         ],
         global_parameters: vec![("cluster_name".into(), "x".into(), Origin::Default)],
-        policies: Vec::new(),
-        operator_policies: Vec::new(),
+        ..Layers::default()
     }
 }
 

@@ -1,21 +1,20 @@
-//! The export of definitions: what an import into another broker needs.
+//! Definitions: exported, and imported.
 
 use std::sync::Arc;
 
-use crosstie_broker::arguments::to_json;
-use crosstie_broker::vhost::SharedVhost;
-use crosstie_metadata::PolicyKind;
-use crosstie_queues::{BindingStatus, Destination};
+use crosstie_metadata::{Refusal, RefusalKind};
 use serde_json::{Value as Json, json};
 
 use crate::answer::Answer;
 use crate::call::Call;
+use crate::form::{self, Form};
 
-pub(crate) fn definitions(call: &Call<'_>, vhost: Option<&str>) -> Answer {
+pub(crate) fn export(call: &Call<'_>, vhost: Option<&str>) -> Answer {
+    let operators = &call.api.operators;
     let exported = match vhost {
-        None => whole(call),
-        Some(name) => match call.vhost(name) {
-            Ok(vhost) => of_vhost(call, &vhost),
+        None => operators.export(),
+        Some(name) => match operators.export_vhost(name) {
+            Ok(exported) => exported,
             Err(_) => return Answer::bad_request("vhost_not_found"),
         },
     };
@@ -31,101 +30,80 @@ pub(crate) fn definitions(call: &Call<'_>, vhost: Option<&str>) -> Answer {
     }
 }
 
-fn whole(call: &Call<'_>) -> Json {
-    let broker = call.api.operators.broker();
-    let particulars = &broker.particulars;
-    let vhosts = call.api.operators.open_vhosts();
-    let all = |list: fn(&SharedVhost) -> Vec<Json>| {
-        let found = vhosts.iter().flat_map(|vhost| {
-            let named = move |mut about: Json| {
-                about["vhost"] = Json::from(&**vhost.name());
-                about
-            };
-            list(vhost).into_iter().map(named)
-        });
-        found.collect::<Vec<Json>>()
+/// Imports the body: JSON, or a form with a file. The answer and the log list the parts that are left out.
+pub(crate) async fn import(
+    call: &Call<'_>,
+    vhost: Option<&str>,
+    body: &[u8],
+) -> Result<Answer, Answer> {
+    let kind = call
+        .head
+        .headers
+        .content_type
+        .as_deref()
+        .unwrap_or_default();
+    let (json, redirect) = match form::boundary(kind) {
+        None => (body, None),
+        Some(boundary) => {
+            let form = Form::parse(body, boundary);
+            let file = form.as_ref().and_then(|form| form.get("file"));
+            let file = file.ok_or_else(|| Answer::bad_request("file_not_found"))?;
+            (file, form.as_ref().and_then(|form| form.get("redirect")))
+        }
     };
-    let metadata = call.api.operators.metadata();
-    json!({
-        "rabbit_version": particulars.version,
-        "rabbitmq_version": particulars.version,
-        "product_name": particulars.product,
-        "product_version": particulars.version,
-        "users": metadata.list_users(None),
-        "vhosts": vhosts.iter().map(|vhost| json!({"name": &**vhost.name()})).collect::<Vec<_>>(),
-        "permissions": metadata.list_permissions(None, None),
-        "topic_permissions": metadata.list_topic_permissions(None, None),
-        "parameters": metadata.list_parameters(None, None),
-        "global_parameters": metadata.list_global_parameters(None),
-        "policies": metadata.list_policies(PolicyKind::User, None),
-        "queues": all(queues),
-        "exchanges": all(exchanges),
-        "bindings": all(bindings),
+    let redirect = redirect.map(own_page).transpose()?;
+    let json = match json.trim_ascii() {
+        b"" => b"{}",
+        json => json,
+    };
+    let skipped = imported(call, json.to_vec(), vhost.map(str::to_owned)).await;
+    let skipped = skipped.map_err(|refusal| {
+        // RabbitMQ escapes the texts of policies for a browser.
+        let reason = refusal.to_string();
+        let reason = reason.replace('<', "&lt;").replace('>', "&gt;");
+        Answer::error(refusal.status(), refusal.error(), &reason)
+    })?;
+    if let Some(page) = redirect {
+        return Ok(Answer::empty(303).header("location", &page));
+    }
+    Ok(match skipped.is_empty() {
+        true => Answer::no_content(),
+        false => Answer::json(&json!({"skipped": skipped})),
     })
 }
 
-fn of_vhost(call: &Call<'_>, vhost: &Arc<SharedVhost>) -> Json {
-    let metadata = call.api.operators.metadata();
-    let name = Some(&**vhost.name());
-    json!({
-        "rabbit_version": call.api.operators.broker().particulars.version,
-        "parameters": metadata.list_parameters(None, name),
-        "policies": metadata.list_policies(PolicyKind::User, name),
-        "queues": queues(vhost),
-        "exchanges": exchanges(vhost),
-        "bindings": bindings(vhost),
-    })
-}
-
-/// The queues that outlive their connection.
-fn queues(vhost: &SharedVhost) -> Vec<Json> {
-    let found = vhost.queues().into_iter().filter(|queue| !queue.exclusive);
-    let found = found.map(|queue| {
-        json!({
-            "name": queue.name,
-            "durable": queue.durable,
-            "auto_delete": queue.auto_delete,
-            "arguments": queue.arguments,
-        })
-    });
-    found.collect()
-}
-
-fn exchanges(vhost: &SharedVhost) -> Vec<Json> {
-    let found = vhost.exchange_views().into_iter();
-    let found = found.filter(|found| !found.name.is_empty() && !found.name.starts_with("amq."));
-    let found = found.map(|exchange| {
-        json!({
-            "name": &*exchange.name,
-            "type": &*exchange.kind,
-            "durable": exchange.durable,
-            "auto_delete": exchange.auto_delete,
-            "internal": exchange.internal,
-            "arguments": to_json(exchange.arguments.as_table()),
-        })
-    });
-    found.collect()
-}
-
-fn bindings(vhost: &SharedVhost) -> Vec<Json> {
-    let exclusive = vhost.queues().into_iter().filter(|queue| queue.exclusive);
-    let exclusive: std::collections::BTreeSet<String> = exclusive.map(|queue| queue.name).collect();
-    let is_exported = |binding: &BindingStatus| match &binding.destination {
-        Destination::Queue(name) => !exclusive.contains(&**name),
-        Destination::Exchange(_) => true,
+/// Imports on a thread that may wait. Returns what is left out.
+async fn imported(
+    call: &Call<'_>,
+    json: Vec<u8>,
+    vhost: Option<String>,
+) -> Result<Vec<Json>, Refusal> {
+    let api = Arc::clone(call.api);
+    let import = move || match serde_json::from_slice::<Json>(&json) {
+        Ok(_) => api.operators.import(&json, vhost.as_deref(), false),
+        Err(_) => Err(Refusal::new(RefusalKind::Invalid, "failed_to_parse_json")),
     };
-    let found = vhost.binding_views(is_exported).into_iter().map(|binding| {
-        let (destination, kind) = match &binding.destination {
-            Destination::Exchange(name) => (name, "exchange"),
-            Destination::Queue(name) => (name, "queue"),
-        };
-        json!({
-            "source": &*binding.source,
-            "destination": &**destination,
-            "destination_type": kind,
-            "routing_key": &*binding.routing_key,
-            "arguments": to_json(binding.arguments.as_table()),
-        })
+    let done = tokio::task::spawn_blocking(import).await;
+    let skipped = done.unwrap_or_else(|_| {
+        let reason = "the router is stopping";
+        Err(Refusal::new(RefusalKind::NotStored, reason))
+    })?;
+    tracing::info!("user '{}' has imported definitions", call.caller.name());
+    let skipped = skipped.into_iter().map(|skipped| {
+        tracing::warn!("{skipped}");
+        json!({"what": skipped.what, "reason": skipped.why})
     });
-    found.collect()
+    Ok(skipped.collect())
+}
+
+/// A page of the site itself.
+fn own_page(page: &[u8]) -> Result<String, Answer> {
+    let page = std::str::from_utf8(page).ok().filter(|page| {
+        let is_plain = page
+            .bytes()
+            .all(|byte| byte.is_ascii_graphic() && byte != b'\\');
+        is_plain && !page.starts_with("//") && !page.contains(':')
+    });
+    let foreign = || Answer::bad_request("redirect: expected a path of this site");
+    page.map(str::to_owned).ok_or_else(foreign)
 }

@@ -9,6 +9,7 @@ use crosstie_transport::Connection;
 use crate::answer::Answer;
 use crate::call::{Api, Call};
 use crate::caller::{Caller, Credentials, Right};
+use crate::form;
 use crate::request::{Head, Query, segments};
 use crate::route::{Place, place};
 use crate::{overview, table};
@@ -66,7 +67,18 @@ impl Api {
                 Some(caller)
             }
         };
-        if method == "PUT" && found.takes_json_only() && !is_json(head) {
+        let is_form = || {
+            head.headers
+                .content_type
+                .as_deref()
+                .and_then(form::boundary)
+        };
+        let is_right = match method {
+            "PUT" => !found.takes_json_only() || is_json(head),
+            "POST" => !found.takes_json_or_form() || is_json(head) || is_form().is_some(),
+            _ => true,
+        };
+        if !is_right {
             return Err(Answer::empty(415));
         }
         match &head.headers.accept {

@@ -18,6 +18,7 @@ mod consumers;
 mod definitions;
 mod entry;
 mod exchanges;
+mod form;
 mod health;
 mod input;
 mod list;

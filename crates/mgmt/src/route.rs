@@ -258,7 +258,7 @@ impl Place<'_> {
             | Self::Parameter(..) => "HEAD, GET, PUT, DELETE, OPTIONS",
             Self::VhostLimit(..) | Self::UserLimit(..) => "PUT, DELETE, OPTIONS",
             Self::ClusterName => "HEAD, GET, PUT, OPTIONS",
-            Self::Between(_) => "HEAD, GET, POST, OPTIONS",
+            Self::Between(_) | Self::Definitions(_) => "HEAD, GET, POST, OPTIONS",
             Self::Binding(..)
             | Self::Connection(_)
             | Self::ConnectionsOfUser(_)
@@ -281,6 +281,11 @@ impl Place<'_> {
             self,
             Self::Policy(PolicyKind::Operator, ..) | Self::VhostLimit(..) | Self::UserLimit(..)
         )
+    }
+
+    /// Whether a body must be declared as JSON, or as a form with a file.
+    pub(crate) fn takes_json_or_form(&self) -> bool {
+        matches!(self, Self::Definitions(_))
     }
 
     /// The right that a method requires.

@@ -30,6 +30,9 @@ async fn put(call: &Call<'_>, place: &Place<'_>, body: &[u8]) -> Result<Answer, 
 }
 
 async fn post(call: &Call<'_>, place: &Place<'_>, body: &[u8]) -> Result<Answer, Answer> {
+    if let Place::Definitions(vhost) = *place {
+        return definitions::import(call, vhost, body).await;
+    }
     let input = Input::parse(body)?;
     match *place {
         Place::Between(pair) => topology::bind(call, pair, &input).await,
@@ -65,7 +68,7 @@ async fn get(call: &Call<'_>, place: &Place<'_>) -> Result<Answer, Answer> {
         Place::Node(node) => node::node(call, node),
         Place::Attempts(node) => node::attempts(call, node),
         Place::FeatureFlags => overview::feature_flags(),
-        Place::Definitions(vhost) => definitions::definitions(call, vhost),
+        Place::Definitions(vhost) => definitions::export(call, vhost),
         Place::Connections => connections::connections(call),
         Place::ConnectionsOfUser(user) => connections::of_user(call, user),
         Place::Connection(name) => connections::connection(call, name),

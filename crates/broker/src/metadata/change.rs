@@ -29,6 +29,15 @@ impl Broker {
         let _one_at_a_time = self.metadata.begin();
         let before = self.follow_vhosts();
         let (next, applied) = before.apply(change, &mut salt)?;
+        self.complete(next, applied)
+    }
+
+    /// Stores a change and carries it out. The caller has begun it.
+    pub(crate) fn complete(
+        self: &Arc<Self>,
+        next: Metadata,
+        applied: Applied,
+    ) -> Result<Outcome, Refusal> {
         let Applied {
             outcome,
             records,
@@ -66,6 +75,9 @@ impl Broker {
         self.metadata.put(Arc::new(next));
         self.put_changed_users();
         self.put_all_policies();
+        for vhost in self.vhosts() {
+            self.put_vhost_limits(vhost.name());
+        }
     }
 
     /// Forgets what a deleted vhost had.
@@ -76,7 +88,7 @@ impl Broker {
     }
 
     /// The metadata with the vhosts that there are at present. The caller has begun a change.
-    fn follow_vhosts(&self) -> Arc<Metadata> {
+    pub(crate) fn follow_vhosts(&self) -> Arc<Metadata> {
         let local = self.local_vhosts();
         let local = local.iter().filter(|vhost| vhost.is_open());
         let replicated = self.replicated().iter();
@@ -194,8 +206,11 @@ impl Broker {
         if effects.iter().any(is_of_users) {
             self.put_changed_users();
         }
+        let mut followed = BTreeSet::new();
         for effect in effects {
             match effect {
+                // Many changes of a vhost's policies have it follow once.
+                Effect::Policies(vhost) if !followed.insert(vhost) => {}
                 Effect::GlobalParameter(name) if **name == *identity::CLUSTER_NAME => {
                     self.put_cluster_name();
                 }
@@ -284,7 +299,7 @@ fn refusal(error: &OperatorError) -> Refusal {
 }
 
 /// Unpredictable bytes.
-fn salt() -> [u8; 4] {
+pub(crate) fn salt() -> [u8; 4] {
     let mut salt = [0; 4];
     // A node without random bytes has not started.
     let _ = getrandom::fill(&mut salt);

@@ -15,6 +15,7 @@ mod owed;
 mod seats;
 mod users;
 
+pub(crate) use change::salt;
 pub(crate) use layers::{add_created, layers};
 pub(crate) use live::LiveMetadata;
 pub(crate) use seats::Seat;

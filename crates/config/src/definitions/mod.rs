@@ -4,6 +4,7 @@
 //! Supported parts are read. Others are listed with the reason ([`Definitions::skipped`]), because an operator who
 //! moves a broker must know the differences. Only a file that RabbitMQ did not write is an error.
 
+mod settings;
 mod skipped;
 mod value;
 
@@ -14,8 +15,8 @@ use crosstie_auth::{PasswordHash, Permissions};
 
 use crate::amqp::{GUEST, hash};
 use crate::model::{
-    AmqpPermission, AmqpUser, AmqpVhost, DefinedBinding, DefinedExchange, DefinedPolicy,
-    DefinedQueue, Definitions, Json, Skipped,
+    AmqpPermission, AmqpUser, AmqpVhost, DefinedBinding, DefinedExchange, DefinedQueue,
+    Definitions, Json, Present, Skipped,
 };
 use skipped::{reason_for_exchange, reason_for_queue, skip};
 use value::Value;
@@ -44,6 +45,16 @@ impl Definitions {
 
     /// Reads a file's bytes. The error names the problem and its place.
     pub fn parse(bytes: &[u8]) -> Result<Self, String> {
+        Self::read(bytes, None)
+    }
+
+    /// The same for a broker that runs. An absent vhost is an error, and users and permissions are settings
+    /// like the others. Bindings may be between objects that the file does not have.
+    pub fn parse_for(bytes: &[u8], present: Present<'_>) -> Result<Self, String> {
+        Self::read(bytes, Some(present))
+    }
+
+    fn read(bytes: &[u8], present: Option<Present<'_>>) -> Result<Self, String> {
         let json: Json =
             serde_json::from_slice(bytes).map_err(|error| format!("it is not JSON: {error}"))?;
         if !json.is_object() {
@@ -55,32 +66,34 @@ impl Definitions {
         let mut reading = Reading {
             version: version(&file)?,
             definitions: Self::default(),
+            present,
         };
         reading.definitions.version = reading.version.clone();
-        reading.users(&file)?;
+        if present.is_none() {
+            reading.users(&file)?;
+        }
         reading.vhosts(&file)?;
-        reading.permissions(&file)?;
+        if present.is_none() {
+            reading.permissions(&file)?;
+        }
+        reading.settings(&file)?;
         reading.exchanges(&file)?;
         reading.queues(&file)?;
         reading.bindings(&file)?;
-        reading.policies(&file)?;
-        let more = skipped::in_file(&file)?;
-        // Two lists of the file hold limits of vhosts.
-        for skipped in more {
-            if !reading.definitions.skipped.contains(&skipped) {
-                reading.definitions.skipped.push(skipped);
-            }
-        }
+        let more = skipped::in_file(&file, present.is_some_and(|present| present.only.is_some()))?;
+        reading.definitions.skipped.extend(more);
         Ok(reading.definitions)
     }
 }
 
-struct Reading {
+struct Reading<'p> {
     version: Option<String>,
     definitions: Definitions,
+    /// `None`: the file is read at the start.
+    present: Option<Present<'p>>,
 }
 
-impl Reading {
+impl<'p> Reading<'p> {
     fn users(&mut self, file: &Value<'_>) -> Result<(), String> {
         for user in file.objects("users")? {
             self.definitions.names_users = true;
@@ -92,8 +105,6 @@ impl Reading {
                     continue;
                 }
             };
-            let limits = skipped::of_user(&user, &name);
-            self.definitions.skipped.extend(limits);
             self.definitions.users.retain(|known| known.name != name);
             self.definitions.users.push(AmqpUser {
                 password,
@@ -131,6 +142,9 @@ impl Reading {
     }
 
     fn vhosts(&mut self, file: &Value<'_>) -> Result<(), String> {
+        if self.is_for_one() {
+            return Ok(());
+        }
         for vhost in file.objects("vhosts")? {
             let name = vhost.name("name")?;
             let more = skipped::of_vhost(&vhost, name);
@@ -176,13 +190,13 @@ impl Reading {
 
     fn exchanges(&mut self, file: &Value<'_>) -> Result<(), String> {
         for exchange in file.objects("exchanges")? {
-            let (name, vhost) = (exchange.name("name")?, exchange.name("vhost")?);
+            let (name, vhost) = (exchange.name("name")?, self.vhost_of(&exchange)?);
             if is_always_there(name) {
                 continue;
             }
             let kind = exchange.text("type")?;
             let what = format!("exchange '{name}' in vhost '{vhost}'");
-            if let Some(why) = self.no_home(vhost).or_else(|| reason_for_exchange(kind)) {
+            if let Some(why) = self.no_home(vhost)?.or_else(|| reason_for_exchange(kind)) {
                 self.skip(what, why);
                 continue;
             }
@@ -201,10 +215,10 @@ impl Reading {
 
     fn queues(&mut self, file: &Value<'_>) -> Result<(), String> {
         for queue in file.objects("queues")? {
-            let (name, vhost) = (queue.name("name")?, queue.name("vhost")?);
+            let (name, vhost) = (queue.name("name")?, self.vhost_of(&queue)?);
             let arguments = queue.arguments("arguments")?;
             let kind = queue.optional_text("type")?;
-            let why = self.no_home(vhost);
+            let why = self.no_home(vhost)?;
             if let Some(why) = why.or_else(|| reason_for_queue(kind, &arguments)) {
                 self.skip(format!("queue '{name}' in vhost '{vhost}'"), why);
                 continue;
@@ -222,7 +236,7 @@ impl Reading {
 
     fn bindings(&mut self, file: &Value<'_>) -> Result<(), String> {
         for binding in file.objects("bindings")? {
-            let vhost = binding.name("vhost")?;
+            let vhost = self.vhost_of(&binding)?;
             let (source, destination) = (binding.name("source")?, binding.name("destination")?);
             if source.is_empty() {
                 // Every queue has it.
@@ -231,7 +245,7 @@ impl Reading {
             let is_to_exchange = binding.text("destination_type")? == "exchange";
             let key = binding.optional_text("routing_key")?.unwrap_or_default();
             let to = if is_to_exchange { "exchange" } else { "queue" };
-            if let Some(why) = self.no_ends(vhost, source, destination, is_to_exchange) {
+            if let Some(why) = self.no_ends(vhost, source, destination, is_to_exchange)? {
                 let what = format!(
                     "binding of {to} '{destination}' to exchange '{source}' by '{key}' in vhost '{vhost}'"
                 );
@@ -250,48 +264,6 @@ impl Reading {
         Ok(())
     }
 
-    /// Policies, and operator policies, which RabbitMQ writes as parameters.
-    fn policies(&mut self, file: &Value<'_>) -> Result<(), String> {
-        for policy in file.objects("policies")? {
-            self.policy(&policy, &policy, false)?;
-        }
-        for parameter in file.objects("parameters")? {
-            if parameter.text("component")? == "operator_policy" {
-                self.policy(&parameter, &parameter.object("value")?, true)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn policy(
-        &mut self,
-        named: &Value<'_>,
-        parts: &Value<'_>,
-        is_operator: bool,
-    ) -> Result<(), String> {
-        let (name, vhost) = (named.name("name")?, named.name("vhost")?);
-        if let Some(why) = self.no_home(vhost) {
-            let kind = if is_operator {
-                "operator policy"
-            } else {
-                "policy"
-            };
-            self.skip(format!("{kind} '{name}' in vhost '{vhost}'"), why);
-            return Ok(());
-        }
-        let part = |key| parts.get(key).cloned();
-        self.definitions.policies.push(DefinedPolicy {
-            vhost: vhost.to_owned(),
-            name: name.to_owned(),
-            is_operator,
-            pattern: part("pattern").unwrap_or_default(),
-            definition: part("definition").unwrap_or_default(),
-            priority: part("priority"),
-            apply_to: part("apply-to"),
-        });
-        Ok(())
-    }
-
     /// The reason for skipping a binding: RabbitMQ's files have no internal exchanges, and skipped exchanges and
     /// queues do not exist.
     fn no_ends(
@@ -300,7 +272,10 @@ impl Reading {
         source: &str,
         destination: &str,
         is_to_exchange: bool,
-    ) -> Option<String> {
+    ) -> Result<Option<String>, String> {
+        if self.present.is_some() {
+            return self.no_home(vhost);
+        }
         let definitions = &self.definitions;
         let has_exchange = |name: &str| {
             let mut known = definitions.exchanges.iter();
@@ -311,13 +286,28 @@ impl Reading {
             known.any(|known| known.name == name && known.vhost == vhost)
         };
         if !has_exchange(source) {
-            return Some(format!("exchange '{source}' is not imported"));
+            return Ok(Some(format!("exchange '{source}' is not imported")));
         }
         let (has_destination, to) = match is_to_exchange {
             true => (has_exchange(destination), "exchange"),
             false => (has_queue(destination), "queue"),
         };
-        (!has_destination).then(|| format!("{to} '{destination}' is not imported"))
+        Ok((!has_destination).then(|| format!("{to} '{destination}' is not imported")))
+    }
+
+    fn is_for_one(&self) -> bool {
+        self.present.is_some_and(|present| present.only.is_some())
+    }
+
+    /// The vhost that an object is for.
+    fn vhost_of<'v>(&self, object: &Value<'v>) -> Result<&'v str, String>
+    where
+        'p: 'v,
+    {
+        match self.present.and_then(|present| present.only) {
+            Some(only) => Ok(only),
+            None => object.name("vhost"),
+        }
     }
 
     fn has_vhost(&self, name: &str) -> bool {
@@ -325,8 +315,14 @@ impl Reading {
         vhosts.any(|vhost| vhost.name == name)
     }
 
-    fn no_home(&self, vhost: &str) -> Option<String> {
-        (!self.has_vhost(vhost)).then(|| "the file has no such vhost".to_owned())
+    /// The reason for skipping what is in an absent vhost: an error if the broker runs.
+    fn no_home(&self, vhost: &str) -> Result<Option<String>, String> {
+        match self.present {
+            _ if self.has_vhost(vhost) => Ok(None),
+            Some(present) if present.vhosts.contains(vhost) => Ok(None),
+            Some(_) => Err(format!("no_such_vhost: {vhost}")),
+            None => Ok(Some("the file has no such vhost".to_owned())),
+        }
     }
 
     fn skip(&mut self, what: String, why: impl Into<String>) {

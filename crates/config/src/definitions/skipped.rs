@@ -26,24 +26,25 @@ const KNOWN: &[&str] = &[
     "vhosts",
 ];
 
-/// Names of the cluster and its nodes, which every file of newer versions has.
-const ABOUT_CLUSTERS: &[&str] = &["cluster_name", "cluster_tags", "internal_cluster_id"];
+/// Lists that belong to no single vhost.
+const OF_ALL: &[&str] = &[
+    "global_parameters",
+    "permissions",
+    "topic_permissions",
+    "users",
+    "vhosts",
+];
 
-/// Lists that are skipped as a whole, and unknown keys.
-pub(super) fn in_file(file: &Value<'_>) -> Result<Vec<Skipped>, String> {
+/// Unknown keys, and lists that are skipped as a whole.
+pub(super) fn in_file(file: &Value<'_>, is_for_one: bool) -> Result<Vec<Skipped>, String> {
     let mut skipped = Vec::new();
-    for parameter in file.objects("parameters")? {
-        skipped.extend(self::parameter(&parameter)?);
-    }
-    for parameter in file.objects("global_parameters")? {
-        let name = parameter.text("name")?;
-        if !ABOUT_CLUSTERS.contains(&name) {
-            let what = format!("global parameter '{name}'");
-            skipped.push(skip(what, "no plugin is there that would read it"));
+    if is_for_one {
+        for key in OF_ALL {
+            if !file.objects(key)?.is_empty() {
+                let why = "these definitions are for a single vhost";
+                skipped.push(skip(format!("'{key}'"), why));
+            }
         }
-    }
-    for permission in file.objects("topic_permissions")? {
-        skipped.push(topic_permission(&permission)?);
     }
     for key in file.keys().filter(|key| !KNOWN.contains(key)) {
         skipped.push(skip(format!("'{key}'"), "it is not known"));
@@ -51,40 +52,9 @@ pub(super) fn in_file(file: &Value<'_>) -> Result<Vec<Skipped>, String> {
     Ok(skipped)
 }
 
-/// Without one, a user may use every routing key.
-fn topic_permission(permission: &Value<'_>) -> Result<Skipped, String> {
-    let (user, vhost) = (permission.text("user")?, permission.text("vhost")?);
-    let exchange = permission.optional_text("exchange")?.unwrap_or_default();
-    let what =
-        format!("topic permission of user '{user}' on exchange '{exchange}' in vhost '{vhost}'");
-    let is_all = |key| Ok::<_, String>(permission.optional_text(key)? == Some(".*"));
-    let why =
-        "routing keys are not restricted: a user who may write to an exchange may use every one";
-    Ok(Skipped {
-        is_wider: !(is_all("write")? && is_all("read")?),
-        ..skip(what, why)
-    })
-}
-
-/// Keys of a user that are not imported.
-pub(super) fn of_user(user: &Value<'_>, name: &str) -> Option<Skipped> {
-    let limits = user.get("limits");
-    has_any(limits).then(|| Skipped {
-        is_wider: has_zero(limits),
-        ..skip(
-            format!("limits of user '{name}'"),
-            "there are no bounds by user; transports have `max_connections`",
-        )
-    })
-}
-
 /// Keys of a vhost that are not imported.
 pub(super) fn of_vhost(vhost: &Value<'_>, name: &str) -> Vec<Skipped> {
     let mut skipped = Vec::new();
-    let limits = vhost.get("limits");
-    if has_any(limits) {
-        skipped.push(limits_of_vhost(name, limits));
-    }
     let metadata = vhost.get("metadata");
     let within = metadata.and_then(|metadata| metadata.get("default_queue_type"));
     let default = vhost.get("default_queue_type").or(within);
@@ -151,32 +121,11 @@ pub(super) fn skip(what: String, why: impl Into<String>) -> Skipped {
     }
 }
 
-fn limits_of_vhost(name: &str, limits: Option<&Json>) -> Skipped {
-    Skipped {
-        is_wider: has_zero(limits),
-        ..skip(
-            format!("limits of vhost '{name}'"),
-            "the bounds are those of the configuration's `limits`",
-        )
-    }
-}
-
-/// Whether a limit is 0, which disables a user or a vhost in RabbitMQ.
-fn has_zero(limits: Option<&Json>) -> bool {
-    let limits = limits.and_then(Json::as_object);
-    limits.is_some_and(|limits| limits.values().any(|limit| limit.as_i64() == Some(0)))
-}
-
-/// `None`: it is read.
-fn parameter(parameter: &Value<'_>) -> Result<Option<Skipped>, String> {
+/// A parameter that nothing here reads.
+pub(super) fn parameter(parameter: &Value<'_>) -> Result<Skipped, String> {
     let component = parameter.text("component")?;
     let home = at_home(parameter)?;
-    Ok(Some(match component {
-        "operator_policy" => return Ok(None),
-        "vhost-limits" => {
-            let vhost = parameter.text("vhost")?;
-            limits_of_vhost(vhost, parameter.get("value"))
-        }
+    Ok(match component {
         "shovel" => skip(format!("shovel {home}"), "there are no shovels"),
         "federation-upstream" | "federation-upstream-set" => skip(
             format!("{component} {home}"),
@@ -186,20 +135,12 @@ fn parameter(parameter: &Value<'_>) -> Result<Option<Skipped>, String> {
             format!("parameter {home} of '{other}'"),
             "no plugin is there that would read it",
         ),
-    }))
+    })
 }
 
 /// `'ha' in vhost '/'`.
 fn at_home(value: &Value<'_>) -> Result<String, String> {
-    let (name, vhost) = (value.text("name")?, value.text("vhost")?);
+    let name = value.text("name")?;
+    let vhost = value.optional_text("vhost")?.unwrap_or_default();
     Ok(format!("'{name}' in vhost '{vhost}'"))
-}
-
-/// Whether it holds anything at all, as a list or an object.
-fn has_any(json: Option<&Json>) -> bool {
-    match json {
-        Some(Json::Array(items)) => !items.is_empty(),
-        Some(Json::Object(entries)) => !entries.is_empty(),
-        _ => false,
-    }
 }

@@ -58,6 +58,10 @@ impl<'a> Value<'a> {
             .map(String::as_str)
     }
 
+    pub(super) fn json(&self) -> &'a Json {
+        self.json
+    }
+
     pub(super) fn get(&self, key: &str) -> Option<&'a Json> {
         self.json.get(key)
     }

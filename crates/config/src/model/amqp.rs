@@ -1,5 +1,9 @@
 //! AMQP: users, vhosts, the store and imported definitions.
 
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
 use super::{AmqpUser, AmqpVhost, Json};
 
 /// The importable parts of a RabbitMQ definitions file.
@@ -15,7 +19,8 @@ pub struct Definitions {
     pub exchanges: Vec<DefinedExchange>,
     pub queues: Vec<DefinedQueue>,
     pub bindings: Vec<DefinedBinding>,
-    pub policies: Vec<DefinedPolicy>,
+    /// In the order in which they can be made.
+    pub settings: Vec<DefinedSetting>,
     pub skipped: Vec<Skipped>,
 }
 
@@ -54,16 +59,60 @@ pub struct DefinedBinding {
     pub arguments: DefinedArguments,
 }
 
-/// A policy, or an operator policy, as the file has it: not checked.
-#[derive(Clone, Debug, PartialEq)]
-pub struct DefinedPolicy {
+/// An entry that declares nothing, as the file has it: not checked.
+#[derive(Clone, PartialEq)]
+pub struct DefinedSetting {
+    pub kind: SettingKind,
+    /// Empty for users and global parameters.
     pub vhost: String,
+    /// The user, for permissions.
     pub name: String,
-    pub is_operator: bool,
-    pub pattern: Json,
-    pub definition: Json,
-    pub priority: Option<Json>,
-    pub apply_to: Option<Json>,
+    /// The body of the request of the HTTP API that would put it.
+    pub body: Json,
+}
+
+/// The kind of an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SettingKind {
+    GlobalParameter,
+    OperatorPolicy,
+    /// Only in definitions for a running broker.
+    Permission,
+    Policy,
+    TopicPermission,
+    /// Only in definitions for a running broker.
+    User,
+    UserLimits,
+    /// Description and tags.
+    Vhost,
+    VhostLimits,
+}
+
+/// The broker that definitions are for, while it runs.
+#[derive(Clone, Copy, Debug)]
+pub struct Present<'p> {
+    pub vhosts: &'p BTreeSet<Arc<str>>,
+    /// All that the file declares is for this vhost.
+    pub only: Option<&'p str>,
+}
+
+/// Omits the body: a user's has a password.
+impl fmt::Debug for DefinedSetting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            kind,
+            vhost,
+            name,
+            body,
+        } = self;
+        let mut shown = f.debug_struct("DefinedSetting");
+        let shown = shown.field("kind", kind).field("vhost", vhost);
+        let shown = shown.field("name", name);
+        match kind {
+            SettingKind::User => shown.finish_non_exhaustive(),
+            _ => shown.field("body", &body.to_string()).finish(),
+        }
+    }
 }
 
 /// Arguments by name, as the file has them: whole numbers become `long` (`l`) in AMQP's tables,

@@ -47,8 +47,8 @@ pub use crate::catalogue::worker::guest::{GuestOutput, GuestWatch, GuestWorker};
 pub use crate::catalogue::worker::router::RouterWorker;
 pub use crate::catalogue::worker::small::HostMonitorWorker;
 pub use amqp::{
-    DefinedArguments, DefinedBinding, DefinedExchange, DefinedPolicy, DefinedQueue, Definitions,
-    Skipped,
+    DefinedArguments, DefinedBinding, DefinedExchange, DefinedQueue, DefinedSetting, Definitions,
+    Present, SettingKind, Skipped,
 };
 pub use crosstie_routing::{
     Allow, CancelAnswers, Disclose, DiscloseMe, EmptyEligible, OnLeave, Permission, RequestIdCheck,

@@ -99,10 +99,13 @@ fn act(
 }
 
 fn refusal(entry: &Entry, refused: Refused) -> Refusal {
+    refused_for(&describe(entry), refused)
+}
+
+pub(super) fn refused_for(what: &str, refused: Refused) -> Refusal {
     match refused.kind {
-        RefusalKind::Absent => errors::no_such_object(&format!("there is no {}", describe(entry))),
+        RefusalKind::Absent => errors::no_such_object(&format!("there is no {what}")),
         RefusalKind::NoVhost => {
-            let what = describe(entry);
             errors::no_such_object(&format!("{what}: the vhost does not exist"))
         }
         RefusalKind::Configured => errors::read_only(&refused.reason),

@@ -1,6 +1,7 @@
 //! The management procedures: one table per subject, one row per procedure.
 
 mod amqp;
+mod amqp_definitions;
 mod amqp_entries;
 mod components;
 mod host_monitor;
@@ -24,13 +25,14 @@ use crate::event::{Event, Events};
 use crate::node::Node;
 
 /// All procedures.
-pub(super) static PROCEDURES: [&[Procedure]; 8] = [
+pub(super) static PROCEDURES: [&[Procedure]; 9] = [
     &node::PROCEDURES,
     &workers::PROCEDURES,
     &router::PROCEDURES,
     &sessions::PROCEDURES,
     &amqp::PROCEDURES,
     &amqp_entries::PROCEDURES,
+    &amqp_definitions::PROCEDURES,
     &components::PROCEDURES,
     &host_monitor::PROCEDURES,
 ];
