@@ -1,4 +1,6 @@
-//! `crosstie init`: a node directory from a template.
+//! `crosstie init`: a node directory from a template, or from the files of a RabbitMQ.
+
+mod from_rabbitmq;
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
@@ -7,7 +9,7 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 
-/// Make a directory with a node in it, from a template. Nothing that is there is overwritten.
+/// Make a directory with a node in it, from a template or from RabbitMQ's files. Nothing that is there is overwritten.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Template name; --list shows all.
@@ -19,6 +21,10 @@ pub(crate) struct Arguments {
     /// List the templates.
     #[arg(long)]
     list: bool,
+    /// Write the configuration of a broker in a RabbitMQ's place from its `rabbitmq.conf`, and from the file that
+    /// `rabbitmqctl export_definitions` writes. Lists what is left out, each with the reason.
+    #[arg(long, value_names = ["CONF", "DEFINITIONS"], num_args = 1..=2, conflicts_with = "template")]
+    from_rabbitmq: Vec<PathBuf>,
 }
 
 struct Template {
@@ -66,6 +72,9 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         }
         return Ok(ExitCode::SUCCESS);
     }
+    if !arguments.from_rabbitmq.is_empty() {
+        return write_moved(&arguments);
+    }
     let known = TEMPLATES
         .iter()
         .find(|known| known.name == arguments.template);
@@ -77,7 +86,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             names.join(", ")
         );
     };
-    write(template, &arguments.appdir)?;
+    write(template.files.iter().copied(), &arguments.appdir)?;
     let directory = arguments.appdir.display();
     say!(
         "A node from the template {} is in {directory}:",
@@ -90,7 +99,33 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn write(template: &Template, directory: &Path) -> anyhow::Result<()> {
+/// Writes the files of a moved RabbitMQ, and reports what is left out.
+fn write_moved(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let moved = from_rabbitmq::moved(&arguments.from_rabbitmq)?;
+    let files = moved
+        .files
+        .iter()
+        .map(|(path, text)| (*path, text.as_str()));
+    write(files, &arguments.appdir)?;
+    let directory = arguments.appdir.display();
+    say!(
+        "A node in the place of that RabbitMQ is in {directory}; {} keys were taken:",
+        moved.taken
+    )?;
+    for (path, _) in &moved.files {
+        say!("    {path}")?;
+    }
+    for left_out in &moved.left_out {
+        say!("left out: {left_out}")?;
+    }
+    say!("`crosstie check` and `crosstie start` read it there.")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn write<'f>(
+    files: impl Iterator<Item = (&'f str, &'f str)> + Clone,
+    directory: &Path,
+) -> anyhow::Result<()> {
     // All are checked before the first is written, so that nothing is left half done.
     let here = directory == Path::new(".");
     let place = |path: &str| {
@@ -100,13 +135,13 @@ fn write(template: &Template, directory: &Path) -> anyhow::Result<()> {
             directory.join(path)
         }
     };
-    for (path, _) in template.files {
+    for (path, _) in files.clone() {
         let path = place(path);
         if path.symlink_metadata().is_ok() {
             bail!("{} is there already; it is not overwritten", path.display());
         }
     }
-    for (path, text) in template.files {
+    for (path, text) in files {
         let path = place(path);
         put(&path, text).map_err(|error| match error.kind() {
             ErrorKind::AlreadyExists => {
@@ -134,7 +169,7 @@ mod tests {
         for template in TEMPLATES {
             let directory = tempfile::tempdir().expect("a directory can be made");
             let directory = directory.path().join("new/node");
-            write(template, &directory).expect("the template can be written");
+            write(template.files.iter().copied(), &directory).expect("the template can be written");
             let mut paths = template.files.iter().map(|(path, _)| path);
             let config = paths.find(|path| path.starts_with(".crossbar/config."));
             let config = directory.join(config.expect("it has a configuration"));
@@ -146,7 +181,8 @@ mod tests {
             let mine = directory.join("README.md");
             fs::write(&mine, "mine").expect("a file can be written");
             fs::remove_file(&config).expect("a file can be removed");
-            let error = write(template, &directory).expect_err("a file is there");
+            let error =
+                write(template.files.iter().copied(), &directory).expect_err("a file is there");
             assert!(
                 error.to_string().contains("README.md is there already"),
                 "{error}"

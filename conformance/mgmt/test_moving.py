@@ -1,0 +1,81 @@
+"""`crosstie init --from-rabbitmq`: the node that it writes starts, and serves what RabbitMQ had."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+from rig.amqp_peer import Peer
+from rig.broker import password_hash
+from rig.ports import free_ports
+from rig.router import Router, binary
+
+from mgmt.cases import ALL
+from mgmt.references import queue
+
+CONF = """
+# Of a small site.
+listeners.tcp.default = 127.0.0.1:{amqp}
+management.tcp.port = {management}
+management.tcp.ip = 127.0.0.1
+heartbeat = 20
+loopback_users = none
+cluster_partition_handling = ignore
+vm_memory_high_watermark.relative = 0.4
+"""
+
+
+def init(directory, *words: str) -> tuple[int, str]:
+    """Run the command; return the exit code and what it prints."""
+    command = [binary(), "init", *words, "--appdir", str(directory)]
+    done = subprocess.run(command, text=True, capture_output=True, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_a_rabbitmq_moves(tmp_path):
+    amqp, management = free_ports(2)
+    conf = tmp_path / "rabbitmq.conf"
+    conf.write_text(CONF.format(amqp=amqp, management=management))
+    definitions = tmp_path / "definitions.json"
+    definitions.write_text(
+        json.dumps(
+            {
+                "rabbit_version": "3.10.8",
+                "users": [{"name": "al", "password_hash": password_hash("al"), "tags": []}],
+                "vhosts": [{"name": "v"}],
+                "permissions": [{"user": "al", "vhost": "v", **ALL}],
+                "queues": [queue("v", "q", {})],
+                "parameters": [{"component": "shovel", "vhost": "v", "name": "s", "value": {}}],
+            }
+        )
+    )
+    node = tmp_path / "node"
+    code, said = init(node, "--from-rabbitmq", str(conf), str(definitions))
+    assert code == 0, said
+    for left_out in (
+        "cluster_partition_handling: ",
+        "vm_memory_high_watermark.relative: ",
+        "loopback_users: ",
+        "shovel 's' in vhost 'v': not imported: ",
+    ):
+        assert f"left out: {left_out}" in said, said
+    assert said.count("left out: ") == 4
+    config = node / ".crossbar" / "config.json"
+    written = json.loads(config.read_text())
+    # Other tests may have the port of the template.
+    written["admin"]["endpoint"]["port"] = 0
+    config.write_text(json.dumps(written))
+    router = Router(node, "--cbdir", str(node / ".crossbar"))
+    with Peer.tcp(("127.0.0.1", amqp)) as peer:
+        peer.open("al", "al", vhost="v")
+    router.stop()
+    code, said = init(node, "--from-rabbitmq", str(conf))
+    assert (code, "is there already" in said) == (2, True)
+
+
+def test_erlang_terms_are_refused(tmp_path):
+    advanced = tmp_path / "advanced.config"
+    advanced.write_text("[{rabbit, [{heartbeat, 5}]}].\n")
+    code, said = init(tmp_path / "node", "--from-rabbitmq", str(advanced))
+    assert (code, "Erlang terms" in said) == (2, True)
+    assert not (tmp_path / "node").exists()

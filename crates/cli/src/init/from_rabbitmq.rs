@@ -1,0 +1,252 @@
+//! `crosstie init --from-rabbitmq`: a configuration from RabbitMQ's, and what it leaves out.
+
+mod conf;
+mod keys;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use crosstie_config::Definitions;
+use serde_json::{Value as Json, json};
+
+use conf::Setting;
+use keys::Made;
+
+/// Maximum size of `rabbitmq.conf`, in bytes.
+const CONF_BYTES_MAX: u64 = 1 << 20;
+
+/// Maximum size of definitions, in bytes: what a node reads.
+const DEFINITIONS_BYTES_MAX: u64 = 256 << 20;
+
+const CONFIG: &str = ".crossbar/config.json";
+const DEFINITIONS: &str = ".crossbar/definitions.json";
+
+/// Files to write, and the report.
+pub(super) struct Moved {
+    /// By their paths in the directory.
+    pub(super) files: Vec<(&'static str, String)>,
+    /// The parts that are left out, with the reasons.
+    pub(super) left_out: Vec<String>,
+    /// Keys that were taken.
+    pub(super) taken: usize,
+}
+
+/// Makes a node's files of RabbitMQ's. Nothing is written.
+pub(super) fn moved(paths: &[PathBuf]) -> anyhow::Result<Moved> {
+    let (conf, definitions) = match paths {
+        [conf] => (conf, None),
+        [conf, definitions] => (conf, Some(definitions)),
+        _ => bail!("--from-rabbitmq: expected rabbitmq.conf and definitions.json"),
+    };
+    let text = read(conf, CONF_BYTES_MAX)?;
+    if conf::is_erlang(&text) {
+        bail!(
+            "{}: Erlang terms (advanced.config, or rabbitmq.config of old) are not read; write its settings as keys of \
+             rabbitmq.conf",
+            conf.display()
+        );
+    }
+    let settings = conf::parse(&text);
+    let settings = settings.map_err(|why| anyhow::anyhow!("{}: {why}", conf.display()))?;
+    let definitions = definitions.map(|path| defined(path)).transpose()?;
+    Ok(made(&settings, definitions, crate::passwd::salt::salt()?))
+}
+
+fn made(
+    settings: &[Setting<'_>],
+    definitions: Option<(String, Definitions)>,
+    salt: [u8; 4],
+) -> Moved {
+    let mut made = Made::new(settings);
+    let mut left_out = Vec::new();
+    let mut taken = 0;
+    for setting in settings {
+        match made.take(setting, definitions.is_some()) {
+            Ok(()) => taken += 1,
+            Err(why) => left_out.push(format!("{}: {why}", setting.key)),
+        }
+    }
+    let mut amqp = made.amqp(definitions.is_some(), salt);
+    let mut files = Vec::new();
+    if let Some((text, definitions)) = definitions {
+        left_out.extend(definitions.skipped.iter().map(ToString::to_string));
+        amqp["definitions"] = "definitions.json".into();
+        files.push((DEFINITIONS, text));
+    }
+    let transports = made.transports(&mut left_out);
+    let config = json!({
+        "version": 2,
+        "workers": [{"type": "router", "amqp": amqp, "transports": transports}],
+        "admin": {
+            "endpoint": {"type": "tcp", "interface": "127.0.0.1", "port": 9100},
+            "pages": ["health", "metrics", "status"],
+        },
+    });
+    files.push((CONFIG, pretty(&config)));
+    Moved {
+        files,
+        left_out,
+        taken,
+    }
+}
+
+fn pretty(json: &Json) -> String {
+    // A value that was parsed can be written.
+    serde_json::to_string_pretty(json).unwrap_or_default() + "\n"
+}
+
+/// The text of definitions, and what a node reads of them.
+fn defined(path: &Path) -> anyhow::Result<(String, Definitions)> {
+    let text = read(path, DEFINITIONS_BYTES_MAX)?;
+    let definitions = Definitions::parse(text.as_bytes());
+    let definitions =
+        definitions.map_err(|why| anyhow::anyhow!("{}: no definitions: {why}", path.display()))?;
+    Ok((text, definitions))
+}
+
+fn read(path: &Path, bytes_max: u64) -> anyhow::Result<String> {
+    use std::io::Read as _;
+    let name = path.display();
+    let mut text = String::new();
+    let file = std::fs::File::open(path).with_context(|| format!("cannot read {name}"))?;
+    let read = file.take(bytes_max + 1).read_to_string(&mut text);
+    read.with_context(|| format!("cannot read {name}"))?;
+    if text.len() as u64 > bytes_max {
+        bail!("{name}: expected at most {bytes_max} bytes");
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The configuration, and what is left out.
+    fn moved_of(conf: &str, definitions: Option<&str>) -> (Json, Vec<String>) {
+        let settings = conf::parse(conf).expect("settings");
+        let definitions = definitions.map(|text| {
+            let definitions = Definitions::parse(text.as_bytes()).expect("definitions");
+            (text.to_owned(), definitions)
+        });
+        let moved = made(&settings, definitions, *b"salt");
+        let config = moved.files.iter().find(|(path, _)| *path == CONFIG);
+        let config = &config.expect("a configuration").1;
+        let directory = tempfile::tempdir().expect("a directory");
+        for (path, text) in &moved.files {
+            super::super::put(&directory.path().join(path), text).expect("a file");
+        }
+        let loaded = crosstie_config::load(&directory.path().join(CONFIG), &|_| None);
+        loaded.unwrap_or_else(|failure| panic!("{failure}\n{config}"));
+        let config = serde_json::from_str(config).expect("JSON");
+        (config, moved.left_out)
+    }
+
+    #[test]
+    fn the_keys_that_most_files_have_are_taken() {
+        let conf = "
+# a comment
+listeners.tcp.default = 5673
+listeners.tcp.local = 127.0.0.1:5674
+listeners.ssl.default = 5671
+ssl_options.cacertfile = /ca.pem
+ssl_options.certfile = /server.pem
+ssl_options.keyfile = /server.key
+ssl_options.verify = verify_peer
+ssl_options.fail_if_no_peer_cert = true
+default_user = ada
+default_pass = secret # hers
+default_vhost = home
+default_user_tags.administrator = true
+default_permissions.write = ^a
+heartbeat = 30
+frame_max = 65536
+channel_max = 100
+vm_memory_high_watermark.absolute = 2GB
+disk_free_limit.absolute = 50MiB
+consumer_timeout = 60000
+max_message_size = 1048576
+cluster_name = 'the cluster'
+auth_mechanisms.1 = PLAIN
+management.tcp.port = 15673
+management.tcp.ip = 127.0.0.1
+";
+        let (config, left_out) = moved_of(conf, None);
+        assert_eq!(left_out, Vec::<String>::new());
+        let worker = &config["workers"][0];
+        let amqp = &worker["amqp"];
+        let hash = amqp["users"][0]["password_hash"].as_str().expect("a text");
+        let hash = crosstie_auth::PasswordHash::parse(hash, None).expect("a hash");
+        assert!(hash.verify(b"secret"));
+        assert_eq!(amqp["users"][0]["tags"], json!(["administrator"]));
+        assert_eq!(amqp["vhosts"][0]["permissions"][0]["write"], "^a");
+        assert_eq!(amqp["limits"]["memory_bytes_max"], 2_000_000_000_u64);
+        assert_eq!(amqp["limits"]["disk_free_bytes_min"], 50 << 20);
+        assert_eq!(amqp["identity"]["cluster_name"], "the cluster");
+        let transports = worker["transports"].as_array().expect("a list");
+        let ports: Vec<_> = transports.iter().map(|t| &t["endpoint"]["port"]).collect();
+        assert_eq!(ports, [5673, 5674, 5671, 15673]);
+        assert_eq!(transports[1]["endpoint"]["interface"], "127.0.0.1");
+        assert_eq!(
+            transports[2]["endpoint"]["tls"]["ca_certificates"],
+            json!(["/ca.pem"])
+        );
+        assert_eq!(transports[0]["options"]["heartbeat_seconds"], 30);
+    }
+
+    #[test]
+    fn each_other_key_is_left_out_with_a_reason() {
+        let conf = "
+listeners.tcp = none
+listeners.ssl.1 = 5671
+vm_memory_high_watermark.relative = 0.6
+cluster_partition_handling = autoheal
+cluster_formation.peer_discovery_backend = k8s
+log.console = true
+auth_backends.1 = ldap
+mqtt.listeners.tcp.default = 1883
+heartbeat = soon
+frame_max = 0
+default_user = ada
+loopback_users = none
+nope = 1
+";
+        let definitions =
+            r#"{"users": [{"name": "guest", "password_hash": "", "tags": ""}], "x": 1}"#;
+        let (config, left_out) = moved_of(conf, Some(definitions));
+        let expected = [
+            "listeners.ssl.1: it needs ssl_options.certfile and ssl_options.keyfile",
+            "vm_memory_high_watermark.relative: ",
+            "cluster_partition_handling: ",
+            "cluster_formation.peer_discovery_backend: ",
+            "log.console: ",
+            "auth_backends.1: ",
+            "mqtt.listeners.tcp.default: ",
+            "heartbeat: expected a whole number, got soon",
+            "frame_max: expected 4096 to 16777216, got 0: the default stays",
+            "default_user: the definitions have the users",
+            "nope: it is not known",
+            "'x': not imported: it is not known",
+            "no listener is left",
+        ];
+        let is_told = |text: &&str| left_out.iter().any(|found| found.starts_with(*text));
+        let missing: Vec<_> = expected.iter().filter(|text| !is_told(text)).collect();
+        assert!(missing.is_empty(), "{missing:?} of {left_out:#?}");
+        assert_eq!(left_out.len(), expected.len() + 1, "{left_out:#?}");
+        assert_eq!(
+            config["workers"][0]["amqp"]["definitions"],
+            "definitions.json"
+        );
+    }
+
+    #[test]
+    fn erlang_terms_are_refused_by_name() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("advanced.config");
+        std::fs::write(&path, "%% old\n[{rabbit, [{heartbeat, 5}]}].\n").expect("written");
+        let refused = moved(&[path]).err().expect("refused").to_string();
+        assert!(
+            refused.contains("advanced.config: Erlang terms"),
+            "{refused}"
+        );
+    }
+}
