@@ -309,3 +309,37 @@ def test_a_log_is_compacted_although_it_begins_with_a_deep_queue(nats, start) ->
     owner.kill()
     assert await_owner([other], PATIENCE_S) is other
     assert list(take(other, COUNT)) == list(range(COUNT))
+
+
+def test_interleaved_queues_are_drained_together_and_in_order(nats, start) -> None:
+    queues = [f"deep{number}" for number in range(6)]
+    node = start(nats(), "node_a", limits=LIMITS)
+    await_owner([node], PATIENCE_S)
+    with connect(node) as connection:
+        channel = connection.channel()
+        for queue in queues:
+            channel.queue_declare(queue, durable=True)
+        for number in range(COUNT):
+            body = b"%08d" % number + BODY
+            channel.basic_publish("", queues[number % len(queues)], body, PERSISTENT)
+        channel.queue_declare("after", durable=True)
+        channel.confirm_delivery()
+        channel.basic_publish("", "after", b"", PERSISTENT)
+        assert node.metric("amqp_memory_bytes") < LIMITS["memory_bytes_max"]
+        taken: dict[str, list[int]] = {queue: [] for queue in queues}
+
+        def on_message(_, method, __, body) -> None:
+            taken[method.routing_key].append(int(body[:8]))
+            channel.basic_ack(method.delivery_tag)
+
+        channel.basic_qos(prefetch_count=50)
+        for queue in queues:
+            channel.basic_consume(queue, on_message)
+
+        def is_drained() -> bool:
+            connection.process_data_events(0.1)
+            return sum(map(len, taken.values())) == COUNT
+
+        await_true("all have come", is_drained, PATIENCE_S)
+    for number, queue in enumerate(queues):
+        assert taken[queue] == list(range(number, COUNT, len(queues)))
