@@ -17,12 +17,15 @@ def obstacle() -> str:
     return "" if Path(PROGRAM).exists() else "there is no haproxy"
 
 
+CHECKS = ["option httpchk GET /ws", "http-check expect status 200"]
+
+
 class HAProxy:
     """One process, which has a port for each list of words on a `server` line."""
 
-    def __init__(self, directory: Path, server: tuple[str, int], *words: str):
+    def __init__(self, directory: Path, server: tuple[str, int], *words: str, mode: str = "http"):
         self.ports: dict[str, int] = {}
-        parts = ["defaults", "mode http"]
+        parts = ["defaults", f"mode {mode}"]
         parts += [f"timeout {of} 60s" for of in ("connect", "client", "server", "tunnel")]
         for number, each in enumerate(words):
             with socket.create_server(("127.0.0.1", 0)) as free:
@@ -30,8 +33,7 @@ class HAProxy:
             parts += [
                 f"listen l{number}",
                 f"bind 127.0.0.1:{self.ports[each]}",
-                "option httpchk GET /ws",
-                "http-check expect status 200",
+                *(CHECKS if mode == "http" else []),
                 f"server one {server[0]}:{server[1]} {each}",
             ]
         configuration = directory / "haproxy.cfg"

@@ -6,7 +6,7 @@ use std::panic;
 
 use crosstie_fuzz::mutation::{Random, mutated};
 use crosstie_fuzz::{
-    amqp, codec, fabric, framing, joints, ledger, scenario, store, streams, web, x509,
+    amqp, codec, fabric, framing, joints, ledger, proxy, scenario, store, streams, web, x509,
 };
 use crosstie_wamp::Serializer;
 
@@ -273,6 +273,11 @@ fn stream_page() {
 #[test]
 fn jetstream_answer() {
     check("jetstream_answer", &fabric::answer_seeds(), fabric::answer);
+}
+
+#[test]
+fn proxy_header() {
+    check("proxy_header", &proxy::seeds(), proxy::header);
 }
 
 #[test]

@@ -18,6 +18,7 @@ use crosstie_front::report;
 use crosstie_front::serve::{Arrival, Converse, Endpoint, HandedOver, Successor, serve};
 use crosstie_front::watch::{self, WatchKey};
 use crosstie_queues::Fault;
+use crosstie_transport::proxy_header::{ProxyHeader, UNEXPECTED_PROXY_HEADER};
 use crosstie_transport::{Connection, ConnectionLimits, Ended, Outcome, Place, Protocol};
 
 use super::broker::Broker;
@@ -139,7 +140,10 @@ impl Conversation {
             }
             Err(e) => {
                 let found = input[..input.len().min(PROTOCOL_HEADER.len())].escape_ascii();
-                let text = format!("bad protocol header \"{found}\": {e}");
+                let text = match ProxyHeader::begins(input) {
+                    true => UNEXPECTED_PROXY_HEADER.to_owned(),
+                    false => format!("bad protocol header \"{found}\": {e}"),
+                };
                 report::peer_fault(&self.connection, "handshake", &text);
                 // Sends the header of the supported version, then ends.
                 self.append(&PROTOCOL_HEADER);

@@ -70,7 +70,9 @@ pub use model::{
     WebPaths, WebProgram, WebPython, WebService, WebSocket, WebSocketOptions,
     WebSocketReverseProxy, WebSocketTestee, Webhook, Worker,
 };
-pub use model::{Elsewhere, Fabric, NamedCertificate, NatsUrl, NodesTls, Replicated};
+pub use model::{
+    Elsewhere, Fabric, NamedCertificate, NatsUrl, NodesTls, ProxyProtocol, Replicated,
+};
 pub use model::{
     ExchangeToTopic, Joint, JointExchange, JointKind, JointTarget, ProcedureToTarget,
     TargetToProcedure, TopicToExchange,

@@ -1,7 +1,7 @@
 //! The front of a router: connections are accepted, admitted, counted, watched, and led to an endpoint.
 //!
 //! ```text
-//! listener ─▶ Admitted ─▶ Endpoint::start ─▶ serve ─▶ Converse ─▶ Successor, if it hands the connection over
+//! listener (─▶ a proxy's header) ─▶ Admitted ─▶ Endpoint::start ─▶ serve ─▶ Converse ─▶ Successor, if it hands the connection over
 //!                                              │
 //!                                            Watch (one sweep a second over all connections)
 //! ```
@@ -23,6 +23,7 @@ pub mod http_client;
 pub mod listen;
 pub mod markup;
 pub mod origins;
+mod proxied;
 pub mod report;
 pub mod seed;
 pub mod serve;

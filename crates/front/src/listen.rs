@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
+use crosstie_config::ProxyProtocol;
 use crosstie_transport::ConnectionLimits;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -23,6 +24,8 @@ pub struct Listening {
     pub handshake_timeout: Duration,
     /// Set if the listener has TLS.
     pub tls: Option<Arc<Presented>>,
+    /// The proxies that send a header first, if the listener has any.
+    pub(crate) proxies: Option<ProxyProtocol>,
     pub limits: Arc<ConnectionLimits>,
     connections: AtomicUsize,
     /// Listeners whose address this one has taken over, with connections that count for its bound. Each connection keeps
@@ -41,6 +44,7 @@ pub struct Listening {
 pub struct Terms {
     pub handshake_timeout: Duration,
     pub tls: Option<Arc<Presented>>,
+    pub proxies: Option<ProxyProtocol>,
     pub limits: Arc<ConnectionLimits>,
     pub connections_max: Option<usize>,
     pub connections_per_second_max: Option<u32>,
@@ -57,6 +61,7 @@ impl Listening {
             number: bounds.next_listener(),
             handshake_timeout: terms.handshake_timeout,
             tls: terms.tls,
+            proxies: terms.proxies,
             limits: terms.limits,
             connections: AtomicUsize::new(0),
             earlier: terms.earlier.iter().map(Arc::downgrade).collect(),

@@ -25,6 +25,14 @@ pub fn peer_fault(connection: &Connection, reason: &str, text: &str) {
     }
 }
 
+/// A proxy's connection has no valid header; the connection is closed.
+pub(crate) fn unproxied(proxy: PeerAddress, why: &dyn fmt::Display) {
+    counters().count(Counter::PeerFaults);
+    if FAULTS.may_log() {
+        tracing::warn!(peer = %proxy, reason = "proxy_protocol", "peer fault: {why}");
+    }
+}
+
 /// A peer exceeded a timeout; its connection is closed when this returns.
 pub fn timed_out(connection: &Connection, cause: Cause) {
     cause.note(connection);

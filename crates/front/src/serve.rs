@@ -13,6 +13,7 @@ use parking_lot::{Mutex, RwLock};
 use crate::admission::{Admitted, Excess};
 use crate::counters::{Counter, counters};
 use crate::listen::Listening;
+use crate::proxied::{self, Proxied};
 use crate::sockets::accept;
 
 /// The destination of a listener's connections.
@@ -78,17 +79,39 @@ pub async fn serve_all(
     listener: Arc<Listener>,
     workers: Arc<Workers>,
 ) {
+    let mut proxied = Proxied::default();
     loop {
         let socket = accept(&listener, &workers).await;
         let (listening, endpoint) = destination.now();
-        match Admitted::admit(&listening, &socket) {
-            Some(admitted) => endpoint.start(Arrival {
-                admitted,
-                socket,
-                workers: Arc::clone(&workers),
-            }),
-            None => counters().count(Counter::ConnectionsRefused),
+        match &listening.proxies {
+            Some(proxies) if proxied::sends_header(proxies, socket.peer()) => {
+                let (destination, there) = (Arc::clone(&destination), Arc::clone(&workers));
+                let timeout = listening.handshake_timeout;
+                proxied.add(socket, timeout, &workers, move |socket| {
+                    // A reload meanwhile applies to this connection, too.
+                    let (listening, endpoint) = destination.now();
+                    start(&listening, endpoint, socket, &there);
+                });
+            }
+            _ => start(&listening, endpoint, socket, &workers),
         }
+    }
+}
+
+/// Admits a connection, and starts its conversation.
+fn start(
+    listening: &Arc<Listening>,
+    endpoint: Arc<dyn Endpoint>,
+    socket: Socket,
+    workers: &Arc<Workers>,
+) {
+    match Admitted::admit(listening, &socket) {
+        Some(admitted) => endpoint.start(Arrival {
+            admitted,
+            socket,
+            workers: Arc::clone(workers),
+        }),
+        None => counters().count(Counter::ConnectionsRefused),
     }
 }
 

@@ -34,7 +34,7 @@ pub fn bind(
             let passed = Listener::adopt_passed(name, wanted, &options)?;
             passed.map_or_else(|| bind_first_free(tcp, options), Ok)
         }
-        model::Endpoint::Unix { path, backlog } => {
+        model::Endpoint::Unix { path, backlog, .. } => {
             let (path, backlog) = (directory.join(path), *backlog as i32);
             let options = options_of_unix(backlog);
             let passed = Listener::adopt_passed(name, Wanted::Unix(&path), &options)?;

@@ -54,6 +54,7 @@ pub fn start_admin(
     let terms = Terms {
         handshake_timeout: state.bounds.handshake_timeout,
         tls: certificate.as_ref().map(|own| own.presented()),
+        proxies: admin.endpoint.proxy_protocol().cloned(),
         limits: Arc::clone(&state.bounds.limits),
         connections_max: None,
         connections_per_second_max: None,

@@ -131,6 +131,7 @@ impl Router {
         let terms = Terms {
             handshake_timeout,
             tls: certificate.map(|own| own.presented()),
+            proxies: transport.endpoint.proxy_protocol().cloned(),
             limits,
             connections_max: transport.connections_max,
             connections_per_second_max: transport.limits.connections_per_second_max,

@@ -170,6 +170,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "scenario",
             "store",
             "streams",
+            "transport",
             "wamp",
             "web",
         ],

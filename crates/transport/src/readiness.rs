@@ -11,13 +11,21 @@ use std::sync::Arc;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use crate::Connection;
+use crate::{Connection, Socket};
 
 /// A descriptor that only this registration uses.
 pub(crate) fn register_owned(fd: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: the registration owns `fd`, and an `OwnedFd` keeps one descriptor open, always the same, until it is
     // dropped, which happens after its registration ended.
     let registered = unsafe { AsyncFd::register_with_interest(fd, interest) };
+    Ok(registered?)
+}
+
+/// A socket that no connection has yet, for reading.
+pub(crate) fn register_socket(socket: Socket) -> io::Result<AsyncFd<Socket>> {
+    // SAFETY: the registration owns the socket, whose `OwnedFd` keeps one descriptor open, always the same, until it is
+    // dropped or taken out, which happens after its registration ended.
+    let registered = unsafe { AsyncFd::register_with_interest(socket, Interest::READABLE) };
     Ok(registered?)
 }
 

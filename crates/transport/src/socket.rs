@@ -38,6 +38,11 @@ impl Socket {
         self.peer
     }
 
+    /// The same socket, for a client at `peer` behind a proxy.
+    pub fn with_peer(self, peer: PeerAddress) -> Self {
+        Self { peer, ..self }
+    }
+
     /// This end's address, if it is TCP.
     pub(crate) fn own_address(&self) -> Option<SocketAddr> {
         SocketAddr::try_from(rustix::net::getsockname(&self.fd).ok()?).ok()
@@ -46,6 +51,12 @@ impl Socket {
     /// Receives into `buffer`; zero is the end of the stream.
     pub fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
         let (received, _) = rustix::net::recv(&self.fd, buffer, RecvFlags::empty())?;
+        Ok(received)
+    }
+
+    /// Copies received bytes into `buffer`, and leaves them to be received; zero is the end of the stream.
+    pub(crate) fn peek(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        let (received, _) = rustix::net::recv(&self.fd, buffer, RecvFlags::PEEK)?;
         Ok(received)
     }
 

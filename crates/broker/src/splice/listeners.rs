@@ -33,6 +33,7 @@ pub fn transport(address: SocketAddr, tls: Option<model::NodesTls>) -> model::Tr
             backlog: BACKLOG,
             shared: false,
             user_timeout: None,
+            proxies: None,
             tls,
         }),
         kind: model::TransportKind::Amqp(model::AmqpTransport {

@@ -24,17 +24,21 @@ impl Builder<'_> {
             return Endpoint::Unix {
                 path: String::new(),
                 backlog: 0,
+                proxies: None,
             };
         };
+        let proxies = self.proxies(view);
         let endpoint = match view.text("type") {
             Some("unix") => Endpoint::Unix {
                 path: view.text("path").unwrap_or_default().into(),
                 backlog: u32::read(view, "backlog"),
+                proxies,
             },
             Some("systemd") => {
                 let read = SystemdEndpoint::read(view);
                 Endpoint::Systemd(SystemdEndpoint {
                     tls: tls(read.tls, view),
+                    proxies,
                     ..read
                 })
             }
@@ -46,20 +50,12 @@ impl Builder<'_> {
                     port,
                     port_last,
                     tls: tls(read.tls, view),
+                    proxies,
                     ..read
                 })
             }
         };
-        if let Some(tls) = view.has("tls").then(|| view.object("tls")).flatten()
-            && tls.given("ca_certificates").is_none()
-        {
-            for key in ["client_certificate", "crls"] {
-                if tls.given(key).is_some() {
-                    let message = format!("\"{key}\" has no effect without \"ca_certificates\"");
-                    self.warn(tls, key, &message);
-                }
-            }
-        }
+        self.check_client_certificates(view);
         if let Some(tls) = endpoint.tls()
             && let Some(given) = view.given("tls")
         {
@@ -83,6 +79,20 @@ impl Builder<'_> {
             span,
         });
         endpoint
+    }
+
+    /// Warns of keys of client certificates that nobody is asked for.
+    fn check_client_certificates(&mut self, view: View<'_>) {
+        if let Some(tls) = view.has("tls").then(|| view.object("tls")).flatten()
+            && tls.given("ca_certificates").is_none()
+        {
+            for key in ["client_certificate", "crls"] {
+                if tls.given(key).is_some() {
+                    let message = format!("\"{key}\" has no effect without \"ca_certificates\"");
+                    self.warn(tls, key, &message);
+                }
+            }
+        }
     }
 
     /// The port, or the first and the last of a range.

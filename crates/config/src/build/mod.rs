@@ -14,6 +14,7 @@ mod functions;
 mod joint;
 mod jwt;
 mod names;
+mod networks;
 mod outgoing;
 mod principals;
 mod realm;

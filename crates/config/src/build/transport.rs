@@ -96,6 +96,7 @@ impl Builder<'_> {
     pub(super) fn testee_transport(&mut self, worker: View<'_>) -> Transport {
         let transport = worker.section("transport");
         let id = transport.text("id").unwrap_or("transport1").to_owned();
+        self.refuse_proxies(transport);
         Transport {
             id,
             endpoint: self.endpoint(transport),
@@ -136,11 +137,15 @@ impl Builder<'_> {
             Some("rawsocket") => TransportKind::RawSocket(self.rawsocket(transport, place)),
             Some("websocket") => TransportKind::WebSocket(self.websocket(transport, place)),
             Some("web") => TransportKind::Web(self.web(transport, place)),
-            Some("stream.testee") => testee(transport, TesteeKind::Stream),
-            Some("websocket.testee") => testee(
-                transport,
-                TesteeKind::WebSocket(websocket_testee(transport)),
-            ),
+            Some("stream.testee") => {
+                self.refuse_proxies(transport);
+                testee(transport, TesteeKind::Stream)
+            }
+            Some("websocket.testee") => {
+                self.refuse_proxies(transport);
+                let kind = TesteeKind::WebSocket(websocket_testee(transport));
+                testee(transport, kind)
+            }
             _ => self.universal(transport, place),
         }
     }

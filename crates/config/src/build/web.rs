@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use super::transport::{Place, serializers};
 use super::{Builder, bound, text};
-use crate::catalogue::network;
 use crate::files::Files;
 use crate::model::{
     Cgi, FileSource, HttpBridge, HttpBridgeOptions, LongPoll, Ping, RawSocket, RequestKey,
@@ -168,34 +167,12 @@ impl Builder<'_> {
         HttpBridge {
             options: HttpBridgeOptions {
                 signature,
-                require_ip: self.networks(options),
+                require_ip: self.networks(options, "require_ip"),
                 body_bytes_max: self.body_bytes_max(options),
                 ..read
             },
             ..HttpBridge::read(service)
         }
-    }
-
-    fn networks(&mut self, options: View<'_>) -> Vec<(IpAddr, u8)> {
-        let mut networks = Vec::new();
-        let items = options.items("require_ip").iter();
-        for (item, text) in items.zip(options.texts("require_ip")) {
-            let Some((address, bits)) = network(text) else {
-                continue;
-            };
-            let written = text
-                .split('/')
-                .next()
-                .and_then(|written| written.parse().ok());
-            if written != Some(address) {
-                let message = format!(
-                    "{text} is no network, for bits behind its prefix are set; it is taken to be {address}/{bits}"
-                );
-                self.problems.push(Problem::warning(item.span, message));
-            }
-            networks.push((address, bits));
-        }
-        networks
     }
 
     fn request_key(&mut self, options: View<'_>) -> Option<RequestKey> {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::form::{Kind, OFF, Rule, TYPE, integer, list, list_not_empty, object, one_of, text};
 use super::table::tables;
+use crate::model::ProxyProtocol;
 use crate::plain;
 
 tables! {
@@ -25,6 +26,9 @@ tables! {
     const USER_TIMEOUT = "user_timeout": integer(0, 65_535).otherwise("`limits.queue_stall_timeout_ms`"),
         "Time after which the system closes a connection whose sent data stays unacknowledged or whose peer \
          reads nothing, in milliseconds (`TCP_USER_TIMEOUT`). 0 leaves it to the system.";
+    const PROXY_PROTOCOL_OF_LISTENER = "proxy_protocol": object(&PROXY_PROTOCOL).optional().own(),
+        "Proxies that send the client's address in a header of the PROXY protocol, version 1 or 2. Limits, delays, log \
+         lines and listings then have the client's address.";
     const TLS_OF_LISTENER = "tls": object(&TLS).optional(), "TLS of the listener.";
 
     /// A TCP listener. With `port_last` it takes the first free port of a range that starts with `port`.
@@ -34,7 +38,9 @@ tables! {
         ..BACKLOG => backlog: u32;
         ..SHARED => shared: bool;
         ..USER_TIMEOUT => user_timeout: Option<Duration> as plain::milliseconds_if_given;
+        ..PROXY_PROTOCOL_OF_LISTENER;
         ..TLS_OF_LISTENER => tls: Option<Tls> as plain::optional_section;
+        let proxies: Option<ProxyProtocol> = None;
         let interface: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
         let port: u16 = 0;
         let port_last: Option<u16> = None;
@@ -46,6 +52,14 @@ tables! {
             "Path of the socket. A relative path starts at the node's directory. `$NAME` and `${NAME}` are replaced \
              anywhere in it. Maximum 107 bytes, the directory's included.";
         ..BACKLOG;
+        ..PROXY_PROTOCOL_OF_LISTENER;
+    }
+
+    static PROXY_PROTOCOL("endpoint[tcp].proxy_protocol", "the proxies of an endpoint") {
+        "from" = list_not_empty(&text(Rule::Proxy)).required(),
+            "Addresses and networks of the proxies; `unix` means the clients of a Unix socket. A connection from one of \
+             them must begin with the header, else it is closed. Other addresses must not send a header: the protocol's \
+             own check refuses their connection.";
     }
 
     /// A listening socket that the service manager opened.
@@ -58,7 +72,9 @@ tables! {
              socket stays open while its transport is stopped; clients that connect then wait. The configuration does \
              not know the address, so hosts and origins are restricted only by `allowed_hosts` and `allowed_origins`.";
         ..USER_TIMEOUT => user_timeout: Option<Duration> as plain::milliseconds_if_given;
+        ..PROXY_PROTOCOL_OF_LISTENER;
         ..TLS_OF_LISTENER => tls: Option<Tls> as plain::optional_section;
+        let proxies: Option<ProxyProtocol> = None;
     }
 
     pub(super) const TLS_KEY = "key": text(Rule::NotEmpty).required().environment(),

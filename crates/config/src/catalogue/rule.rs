@@ -119,6 +119,9 @@ rules! {
     /// An IP address, or a network with the length of its prefix or its mask.
     Network: "an IP address, or a network such as 192.168.0.0/16", Some("^[0-9A-Fa-f.:]+(/[0-9.]+)?$"),
         |text| network(text).is_some();
+    /// An address of proxies.
+    Proxy: "an IP address, a network such as 192.168.0.0/16, or unix", Some("^(unix|[0-9A-Fa-f.:]+(/[0-9.]+)?)$"),
+        |text| text == "unix" || network(text).is_some();
     /// Crossbar.io's form of a cookie's name.
     CookieName: "two or more lower-case letters, digits and underscores, a letter first", Some("^[a-z][a-z0-9_]+$"),
         |text| text.len() >= 2 && is_lower_case_name(text);

@@ -9,6 +9,7 @@ mod fabric;
 mod joint;
 mod outgoing;
 mod process;
+mod proxy_protocol;
 mod replicated;
 mod rlink;
 mod transport;
@@ -60,6 +61,7 @@ pub use fabric::{Fabric, NatsUrl};
 pub use joint::{Joint, JointExchange, JointKind, JointTarget};
 pub use outgoing::{Forwarding, OutgoingBridge, OutgoingKind};
 pub use process::{ChildEnvironment, Component, ComponentKind, GuestInput, Inherit, NativeOptions};
+pub use proxy_protocol::ProxyProtocol;
 pub use replicated::{Elsewhere, Replicated};
 pub use rlink::{RLinkAuth, RLinkEndpoint, RLinkRequest, RLinkTls, RLinkTransport};
 pub use transport::{

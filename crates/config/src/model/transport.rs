@@ -7,8 +7,8 @@ use crosstie_auth::wamp::Methods;
 use crosstie_routing::RoleLimits;
 
 use super::{
-    Allowed, AmqpTransport, Cookie, Page, Ping, Serializer, SystemdEndpoint, TcpEndpoint, Tls, Web,
-    WebPaths, WebService, WebSocketOptions, WebSocketTestee,
+    Allowed, AmqpTransport, Cookie, Page, Ping, ProxyProtocol, Serializer, SystemdEndpoint,
+    TcpEndpoint, Tls, Web, WebPaths, WebService, WebSocketOptions, WebSocketTestee,
 };
 
 /// One listener and its protocol.
@@ -142,6 +142,7 @@ pub enum Endpoint {
     Unix {
         path: String,
         backlog: u32,
+        proxies: Option<ProxyProtocol>,
     },
     /// Opened by the service manager; the address is known when the node runs.
     Systemd(SystemdEndpoint),
@@ -160,6 +161,15 @@ impl Endpoint {
             Self::Tcp(tcp) => tcp.tls.as_ref(),
             Self::Systemd(socket) => socket.tls.as_ref(),
             Self::Unix { .. } => None,
+        }
+    }
+
+    /// The proxies that send the client's address first.
+    pub fn proxy_protocol(&self) -> Option<&ProxyProtocol> {
+        match self {
+            Self::Tcp(tcp) => tcp.proxies.as_ref(),
+            Self::Systemd(socket) => socket.proxies.as_ref(),
+            Self::Unix { proxies, .. } => proxies.as_ref(),
         }
     }
 

@@ -302,6 +302,7 @@ pub(crate) fn private_transport(id: &str, path: &Path, role: &str) -> Result<Tra
     transport.endpoint = Endpoint::Unix {
         path: path.to_owned(),
         backlog: 128,
+        proxies: None,
     };
     Ok(transport)
 }

@@ -6,6 +6,7 @@ use crosstie_front::counters::{Counter, counters};
 use crosstie_front::report;
 use crosstie_front::sniff::{First, Known, sniff};
 use crosstie_transport::Outcome;
+use crosstie_transport::proxy_header::{ProxyHeader, UNEXPECTED_PROXY_HEADER};
 use crosstie_wamp::framing::websocket::{self, DecoderConfig, MessageKind, Role};
 use crosstie_wamp::framing::{Framing, rawsocket};
 use crosstie_web::http2;
@@ -80,6 +81,9 @@ impl Conversation {
         let head_bytes_max = entrance.listening.bounds.request_head_bytes_max;
         let (consumed, request) = match websocket::parse_request(input, head_bytes_max) {
             Ok(parsed) => parsed?,
+            Err(_) if ProxyHeader::begins(input) => {
+                return Some(self.turn_away(UNEXPECTED_PROXY_HEADER, &[]));
+            }
             Err(e) => return Some(self.reject(e.status(), &e.to_string())),
         };
         if !request.is_websocket_upgrade() || entrance.passes_websocket(request.path()) {

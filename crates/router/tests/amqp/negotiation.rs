@@ -298,6 +298,7 @@ fn a_unix_socket_is_as_good() {
     transport.endpoint = Endpoint::Unix {
         path: "amqp.sock".to_owned(),
         backlog: 10,
+        proxies: None,
     };
     let urls = rig.router.start_transport(&transport).expect("a free path");
     assert_eq!(urls, [format!("amqp+unix://{}", path.display())]);

@@ -15,6 +15,7 @@ use rustls::{ClientConfig, ServerConfig};
 use rustls_pki_types::ServerName;
 
 use super::exporter::{self, ExporterSecret};
+use crate::proxy_header::{ProxyHeader, UNEXPECTED_PROXY_HEADER};
 use crate::{Stage, StageError};
 
 /// A session of the library, of a server or a client.
@@ -237,7 +238,12 @@ impl<S: Session> Stage for TlsStage<S> {
             return Ok(());
         }
         self.incoming.extend_from_slice(received);
-        self.process(out)?;
+        self.process(out).map_err(|e| {
+            match self.session.is_handshaking() && ProxyHeader::begins(received) {
+                true => StageError(format!("{e}: {UNEXPECTED_PROXY_HEADER}")),
+                false => e,
+            }
+        })?;
         if self.incoming.len() > INCOMING_BYTES_MAX {
             return Err(StageError("TLS: the session takes no more".to_owned()));
         }

@@ -9,6 +9,7 @@ mod mailbox;
 mod overflow;
 mod pause;
 mod places;
+mod proxy_header;
 mod pump;
 mod rig;
 mod soon;
