@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
 import pika
 import pytest
+from rig import amqp_wire as wire
+from rig.amqp_peer import Peer
 from rig.brokers import connect
 from rig.waiting import await_true
 
@@ -115,6 +118,27 @@ def test_basic_get_waits_for_a_message_that_is_on_the_disk(start_broker) -> None
             assert method is not None, number
             assert int(body[:8]) == number
         assert channel.basic_get("deep")[0] is None
+
+
+def test_what_was_sent_before_a_waiting_get_is_handled_once(start_broker) -> None:
+    broker = start_broker(amqp={"limits": LIMITS})
+    peer = Peer(socket.create_connection(broker.address)).open()
+    peer.channel()
+    for queue in ("deep", "other"):
+        peer.call("queue.declare", queue=queue, durable=True)
+        peer.expect("queue.declare-ok")
+    for number in range(COUNT):
+        peer.publish("", "deep", b"%08d" % number + BODY, {"delivery_mode": 2})
+    own = wire.method_payload("basic.publish", routing_key="other")
+    get = wire.method_payload("basic.get", queue="deep", no_ack=True)
+    one = wire.frame(wire.METHOD, 1, own) + wire.content({}, b"1", 1)
+    pairs, at_once = COUNT // 4, 100
+    for number in range(0, pairs, at_once):
+        peer.send((one + wire.frame(wire.METHOD, 1, get)) * at_once)
+        for place in range(at_once):
+            assert int(peer.expect("basic.get-ok").body[:8]) == number + place
+    peer.call("queue.declare", queue="other", passive=True)
+    assert peer.expect("queue.declare-ok")["messages"] == pairs
 
 
 def test_a_purge_and_a_deletion_leave_nothing_on_the_disk(start_broker) -> None:

@@ -120,6 +120,10 @@ impl Open {
                     let consumed = at + consumed;
                     break Handled::Wait { consumed, wanted };
                 }
+                Ok(Handled::Yield { consumed }) => {
+                    let consumed = at + consumed;
+                    break Handled::Yield { consumed };
+                }
                 Ok(handled) => break handled,
                 Err(_) if is_closing => break Handled::End(End::Forced),
                 Err(fault) => break Handled::End(End::Fault(fault)),
