@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import resource
+import signal
 import subprocess
 from collections.abc import Iterator
 
 import pytest
 from rig import config
+from rig.broker import password_hash
 from rig.http import Http
 from rig.router import Router, binary
+from rig.waiting import await_true
 
 from mgmt.cases import ALL, Api
 from mgmt.references import binding, exchange, queue
+from mgmt.stage import configuration
 
 PATTERN = {"pattern": "^q", "definition": {"max-length": 3}}
 
@@ -223,3 +228,94 @@ def test_the_command_exports_and_imports(node, tmp_path):
     wrong = json.dumps({"queues": [queue("nope", "q", {})]})
     code, _, complaint = run("import", "-", given=wrong)
     assert (code, "no_such_vhost: nope" in complaint) == (1, True)
+
+
+def test_bounds_of_a_vhost_hold_for_the_whole_file(node):
+    api = node.api
+    limits = {"component": "vhost-limits", "vhost": "v", "name": "limits"}
+    first = {
+        "vhosts": [{"name": "v"}],
+        "parameters": [{**limits, "value": {"max-queues": 2}}],
+        "queues": [queue("v", "a", {}), queue("v", "b", {})],
+    }
+    assert api.ask("POST", "definitions", first).status == 204
+    # Queues that are there need no room.
+    assert api.ask("POST", "definitions", first).status == 204
+    more = {
+        "queues": [*first["queues"], queue("v", "c", {})],
+        "exchanges": [exchange("v", "e", "fanout")],
+    }
+    text = "cannot declare 1 queues beside 2: queue limit in vhost 'v' (2) is reached"
+    assert refused(api, more) == (400, text)
+    exported = api.json("definitions/v")
+    assert (len(exported["queues"]), exported["exchanges"]) == (2, [])
+
+
+def test_a_file_that_the_store_cannot_keep_is_not_applied(tmp_path):
+    def ignore() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+
+    router = Router(tmp_path, config=configuration(), preexec=ignore)
+    api = Api(Http(router.address("management")), router.address("amqp"))
+    before = api.json("definitions")
+    # Writes fail, as on a full disk.
+    full = (0, resource.RLIM_INFINITY)
+    resource.prlimit(router.process.pid, resource.RLIMIT_FSIZE, full)
+    definitions = {
+        "users": [{"name": "al", "password": "al", "tags": ""}],
+        "vhosts": [{"name": "v"}, {"name": "w"}],
+        "permissions": [{"user": "al", "vhost": "v", **ALL}],
+        "queues": [queue("v", "q", {})],
+    }
+    status, reason = refused(api, definitions)
+    assert (status, "the store cannot keep the change" in reason) == (503, True), reason
+    assert api.json("definitions") == before
+    free = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+    resource.prlimit(router.process.pid, resource.RLIMIT_FSIZE, free)
+
+    def is_kept() -> bool:
+        return api.ask("POST", "definitions", definitions).status == 204
+
+    await_true("the store can write", is_kept)
+    assert [row["name"] for row in api.json("definitions/v")["queues"]] == ["q"]
+    router.stop()
+
+
+def test_entries_of_a_file_count_from_the_start(tmp_path):
+    directory = tmp_path / "node"
+    directory.mkdir()
+    limits = {"component": "vhost-limits", "vhost": "v", "name": "limits"}
+    topic = {"user": "al", "vhost": "v", "exchange": "amq.topic", "write": "^a", "read": ".*"}
+    definitions = {
+        "users": [{"name": "al", "password_hash": password_hash("al"), "tags": "administrator"}],
+        "vhosts": [{"name": "v", "metadata": {"description": "d", "tags": []}}],
+        "permissions": [{"user": "al", "vhost": "v", **ALL}],
+        "topic_permissions": [topic],
+        "parameters": [{**limits, "value": {"max-queues": 1}}],
+        "global_parameters": [{"name": "ports", "value": {"1883": "v"}}],
+        "queues": [queue("v", "q", {})],
+    }
+    (directory / "definitions.json").write_text(json.dumps(definitions))
+    given = configuration()
+    given["workers"][0]["amqp"] = {"definitions": "definitions.json"}
+    (directory / "config.json").write_text(json.dumps(given))
+    router = Router(directory, "--cbdir", str(directory))
+    api = Api(Http(router.address("management")), router.address("amqp"))
+    answer = api.ask("PUT", "queues/v/r", {}, "al")
+    text = "cannot declare queue 'r': queue limit in vhost 'v' (1) is reached"
+    assert (answer.status, json.loads(answer.body)["reason"]) == (400, text)
+    message = {"properties": {}, "payload": "x", "payload_encoding": "string"}
+    for key, status in (("a", 200), ("b", 401)):
+        body = {"routing_key": key, **message}
+        assert api.ask("POST", "exchanges/v/amq.topic/publish", body, "al").status == status
+    assert api.json("vhosts/v", "al")["description"] == "d"
+    assert api.json("global-parameters/ports", "al")["value"] == {"1883": "v"}
+    for path in (
+        *["vhost-limits/v/max-queues", "topic-permissions/v/al", "global-parameters/ports"],
+    ):
+        answer = api.ask("DELETE", path, user="al")
+        reason = json.loads(answer.body)["reason"]
+        assert (answer.status, '"amqp.definitions"' in reason) == (409, True), (path, reason)
+    exported = api.json("definitions", "al")
+    assert api.ask("POST", "definitions", exported, "al").status == 204
+    router.stop()

@@ -6,7 +6,7 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::time::Instant;
 
 use crosstie_config::{Definitions, Present, Skipped};
-use crosstie_metadata::{Change, Metadata, Refusal, RefusalKind};
+use crosstie_metadata::{Change, Metadata, Refusal, RefusalKind, VhostLimit};
 use crosstie_queues::{Fault, Time, Vhost};
 
 use super::declarations::{Declaration, declarations};
@@ -43,6 +43,7 @@ impl Broker {
         let changes = changes(&definitions, &before, &mut skipped)?;
         self.check_declarations(&definitions, &before)?;
         let (next, applied) = before.apply(Change::All(changes), &mut crate::metadata::salt)?;
+        self.check_room(&definitions, &next)?;
         if !is_check {
             self.complete(next, applied)?;
             skipped.extend(self.declare(&definitions)?);
@@ -82,6 +83,30 @@ impl Broker {
         Ok(())
     }
 
+    /// Checks that each vhost may have the queues that are new.
+    fn check_room(&self, definitions: &Definitions, next: &Metadata) -> Result<(), Refusal> {
+        let queues_max = self.limits().queues_max;
+        let mut queues: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for queue in &definitions.queues {
+            let of_vhost = queues.entry(&queue.vhost).or_default();
+            of_vhost.insert(&queue.name);
+        }
+        for (name, queues) in queues {
+            let limit = next.vhost_limit(name, VhostLimit::Queues);
+            let max = limit.unwrap_or(queues_max).min(queues_max);
+            let (present, new) = match self.vhost(name) {
+                Ok(vhost) => vhost.count_new(&queues),
+                Err(_) => (0, queues.len()),
+            };
+            if new > 0 && present + new > max {
+                return Err(invalid(format!(
+                    "cannot declare {new} queues beside {present}: queue limit in vhost '{name}' ({max}) is reached"
+                )));
+            }
+        }
+        Ok(())
+    }
+
     /// Declares all, and waits until the store has them. Returns those that are refused.
     fn declare(&self, definitions: &Definitions) -> Result<Vec<Skipped>, Refusal> {
         let mut by_vhost: BTreeMap<&str, Vec<Declaration<'_>>> = BTreeMap::new();
@@ -108,7 +133,21 @@ fn reason(fault: &Fault) -> String {
     text.unwrap_or(&fault.text).to_owned()
 }
 
+/// Names that are looked up under one lock.
+const NAMES_MAX: usize = 256;
+
 impl SharedVhost {
+    /// The number of queues, and of names that no queue has.
+    fn count_new(&self, names: &BTreeSet<&str>) -> (usize, usize) {
+        let names: Vec<_> = names.iter().collect();
+        let mut new = 0;
+        for part in names.chunks(NAMES_MAX) {
+            let vhost = self.lock();
+            new += part.iter().filter(|name| !vhost.has_queue(name)).count();
+        }
+        (self.status().queues, new)
+    }
+
     /// Declares in turns with other work, and waits until it is stored.
     fn declare(
         self: &Arc<Self>,
