@@ -138,6 +138,23 @@ impl Operators {
         Ok(definitions::export::of_vhost(&self.broker, &vhost))
     }
 
+    /// The same of all vhosts, or of one: a thread of its own calls `on_done`.
+    pub fn export_later(
+        &self,
+        vhost: Option<String>,
+        on_done: impl FnOnce(Result<Json, OperatorError>) + Send + 'static,
+    ) {
+        let broker = Arc::clone(&self.broker);
+        let context = self.context.clone();
+        self.context.spawn_blocking(move || {
+            let operators = Self::new(broker, context);
+            on_done(match vhost {
+                None => Ok(operators.export()),
+                Some(vhost) => operators.export_vhost(&vhost),
+            });
+        });
+    }
+
     /// The connections of all vhosts in detail, oldest first.
     pub fn connection_views(&self) -> Vec<ConnectionView> {
         self.broker.connection_views()

@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicU64;
 
 use crosstie_broker::vhost::SharedVhost;
 use crosstie_broker::{OperatorError, Operators};
+use tokio::sync::Semaphore;
 
 use crate::answer::Answer;
 use crate::caller::Caller;
@@ -16,6 +17,8 @@ pub struct Api {
     pub(crate) operators: Operators,
     pub(crate) surroundings: Arc<dyn Surroundings>,
     pub(crate) logins: Logins,
+    /// Imports of definitions are one at a time.
+    pub(crate) importing: Arc<Semaphore>,
 }
 
 /// The attempts to log in since the start.
@@ -39,6 +42,7 @@ impl Api {
             operators,
             surroundings,
             logins: Logins::default(),
+            importing: Arc::new(Semaphore::new(1)),
         })
     }
 }

@@ -6,7 +6,7 @@ use crosstie_metadata::{Refusal, RefusalKind};
 use serde_json::{Value as Json, json};
 
 use crate::answer::Answer;
-use crate::call::Call;
+use crate::call::{Api, Call};
 use crate::form::{self, Form};
 
 pub(crate) fn export(call: &Call<'_>, vhost: Option<&str>) -> Answer {
@@ -42,28 +42,26 @@ pub(crate) async fn import(
         .content_type
         .as_deref()
         .unwrap_or_default();
-    let (json, redirect) = match form::boundary(kind) {
-        None => (body, None),
-        Some(boundary) => {
-            let form = Form::parse(body, boundary);
-            let file = form.as_ref().and_then(|form| form.get("file"));
-            let file = file.ok_or_else(|| Answer::bad_request("file_not_found"))?;
-            (file, form.as_ref().and_then(|form| form.get("redirect")))
-        }
+    let boundary = form::boundary(kind).map(str::to_owned);
+    let vhost = vhost.map(str::to_owned);
+    let stopping = || {
+        refused(&Refusal::new(
+            RefusalKind::NotStored,
+            "the router is stopping",
+        ))
     };
-    let redirect = redirect.map(own_page).transpose()?;
-    let json = match json.trim_ascii() {
-        b"" => b"{}",
-        json => json,
+    // One at a time: what is made of a body is a multiple of it. The thread keeps the permit if the client goes.
+    let permit = Arc::clone(&call.api.importing).acquire_owned().await;
+    let permit = permit.map_err(|_| stopping())?;
+    let (api, body) = (Arc::clone(call.api), body.to_vec());
+    let import = move || {
+        let _permit = permit;
+        imported(&api, &body, boundary.as_deref(), vhost.as_deref())
     };
-    let skipped = imported(call, json.to_vec(), vhost.map(str::to_owned)).await;
-    let skipped = skipped.map_err(|refusal| {
-        // RabbitMQ escapes the texts of policies for a browser.
-        let reason = refusal.to_string();
-        let reason = reason.replace('<', "&lt;").replace('>', "&gt;");
-        Answer::error(refusal.status(), refusal.error(), &reason)
-    })?;
-    if let Some(page) = redirect {
+    let done = tokio::task::spawn_blocking(import).await;
+    let (skipped, page) = done.map_err(|_| stopping())??;
+    tracing::info!("user '{}' has imported definitions", call.caller.name());
+    if let Some(page) = page {
         return Ok(Answer::empty(303).header("location", &page));
     }
     Ok(match skipped.is_empty() {
@@ -72,28 +70,43 @@ pub(crate) async fn import(
     })
 }
 
-/// Imports on a thread that may wait. Returns what is left out.
-async fn imported(
-    call: &Call<'_>,
-    json: Vec<u8>,
-    vhost: Option<String>,
-) -> Result<Vec<Json>, Refusal> {
-    let api = Arc::clone(call.api);
-    let import = move || match serde_json::from_slice::<Json>(&json) {
-        Ok(_) => api.operators.import(&json, vhost.as_deref(), false),
-        Err(_) => Err(Refusal::new(RefusalKind::Invalid, "failed_to_parse_json")),
+/// Imports on a thread that may wait. Returns the parts that are left out, and the page that a form asks for.
+fn imported(
+    api: &Api,
+    body: &[u8],
+    boundary: Option<&str>,
+    vhost: Option<&str>,
+) -> Result<(Vec<Json>, Option<String>), Answer> {
+    let (json, page) = match boundary {
+        None => (body, None),
+        Some(boundary) => {
+            let form = Form::parse(body, boundary);
+            let part = |name| form.as_ref().and_then(|form| form.get(name));
+            let file = part("file").ok_or_else(|| Answer::bad_request("file_not_found"))?;
+            (file, part("redirect").map(own_page).transpose()?)
+        }
     };
-    let done = tokio::task::spawn_blocking(import).await;
-    let skipped = done.unwrap_or_else(|_| {
-        let reason = "the router is stopping";
-        Err(Refusal::new(RefusalKind::NotStored, reason))
-    })?;
-    tracing::info!("user '{}' has imported definitions", call.caller.name());
-    let skipped = skipped.into_iter().map(|skipped| {
+    let json = match json.trim_ascii() {
+        b"" => b"{}",
+        json => json,
+    };
+    let skipped = api.operators.import(json, vhost, false);
+    let skipped = skipped.map_err(|refusal| refused(&refusal))?.into_iter();
+    let skipped = skipped.map(|skipped| {
         tracing::warn!("{skipped}");
         json!({"what": skipped.what, "reason": skipped.why})
     });
-    Ok(skipped.collect())
+    Ok((skipped.collect(), page))
+}
+
+/// RabbitMQ escapes the texts of policies for a browser.
+fn refused(refusal: &Refusal) -> Answer {
+    let reason = refusal.to_string();
+    if reason.starts_with("it is not JSON") {
+        return Answer::bad_request("failed_to_parse_json");
+    }
+    let reason = reason.replace('<', "&lt;").replace('>', "&gt;");
+    Answer::error(refusal.status(), refusal.error(), &reason)
 }
 
 /// A page of the site itself.

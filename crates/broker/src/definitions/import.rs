@@ -28,9 +28,10 @@ impl Broker {
         only: Option<&str>,
         is_check: bool,
     ) -> Result<Vec<Skipped>, Refusal> {
-        let _one_at_a_time = self.metadata.begin();
-        let before = self.follow_vhosts();
-        let vhosts: BTreeSet<_> = before.vhosts().cloned().collect();
+        let _one_import_at_a_time = self.metadata.importing.lock();
+        // Other changes do not wait while the file is read, nor while it is declared.
+        let now = self.metadata.now();
+        let vhosts: BTreeSet<_> = now.vhosts().cloned().collect();
         if only.is_some_and(|only| !vhosts.contains(only)) {
             return Err(Refusal::new(RefusalKind::NoVhost, "vhost_not_found"));
         }
@@ -40,14 +41,18 @@ impl Broker {
         };
         let definitions = Definitions::parse_for(json, present).map_err(invalid)?;
         let mut skipped = definitions.skipped.clone();
+        self.check_declarations(&definitions, &now)?;
+        let change = self.metadata.begin();
+        let before = self.follow_vhosts();
         let changes = changes(&definitions, &before, &mut skipped)?;
-        self.check_declarations(&definitions, &before)?;
         let (next, applied) = before.apply(Change::All(changes), &mut crate::metadata::salt)?;
         self.check_room(&definitions, &next)?;
-        if !is_check {
-            self.complete(next, applied)?;
-            skipped.extend(self.declare(&definitions)?);
+        if is_check {
+            return Ok(skipped);
         }
+        self.complete(next, applied)?;
+        drop(change);
+        skipped.extend(self.declare(&definitions)?);
         Ok(skipped)
     }
 

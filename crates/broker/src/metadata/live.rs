@@ -13,6 +13,8 @@ use super::seats::Seats;
 pub(crate) struct LiveMetadata {
     now: RwLock<Arc<Metadata>>,
     changing: Mutex<()>,
+    /// Held for the whole of an import, whose change is only a part of it.
+    pub(crate) importing: Mutex<()>,
     pub(crate) owed: Owed,
     pub(crate) seats: Seats,
 }
@@ -22,6 +24,7 @@ impl LiveMetadata {
         Self {
             now: RwLock::new(Arc::new(metadata)),
             changing: Mutex::default(),
+            importing: Mutex::default(),
             owed: Owed::default(),
             seats: Seats::default(),
         }

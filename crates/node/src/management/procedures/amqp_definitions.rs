@@ -7,26 +7,41 @@ use tracing::info;
 
 use super::amqp::amqp;
 use super::amqp_entries::refused_for;
-use super::{Deferred, Procedure, later, now};
+use super::{Deferred, Procedure, later};
 use crate::management::errors;
-use crate::management::request::{Answer, Call, Reply};
+use crate::management::request::{Call, Reply};
 use crate::node::Node;
 
+/// Maximum bytes of an export: a message to the caller has 16 MiB.
+const EXPORT_BYTES_MAX: usize = 16_000_000;
+
 pub(super) static PROCEDURES: [Procedure; 2] = [
-    now("crossbar.worker..get_amqp_definitions", definitions),
+    later("crossbar.worker..get_amqp_definitions", definitions),
     later("crossbar.worker..import_amqp_definitions", import),
 ];
 
-fn definitions(node: &mut Node, call: &Call) -> Answer {
-    let vhost: Option<String> = call.optional(0, "vhost")?;
-    let operators = amqp(node, call)?;
-    match vhost {
-        None => Ok(operators.export()),
-        Some(vhost) => {
-            let exported = operators.export_vhost(&vhost);
-            exported.map_err(|error| errors::no_such_object(&error.to_string()))
-        }
-    }
+/// Answers once all lists are read, which a thread of its own does.
+fn definitions(node: &mut Node, call: &Call, reply: Reply) -> Deferred {
+    let asked = || {
+        let vhost: Option<String> = call.optional(0, "vhost")?;
+        Ok((vhost, amqp(node, call)?))
+    };
+    let (vhost, operators) = match asked() {
+        Ok(asked) => asked,
+        Err(error) => return Err((reply, error)),
+    };
+    operators.export_later(vhost, move |exported| {
+        let exported = exported.map_err(|error| errors::no_such_object(&error.to_string()));
+        let exported = exported.and_then(|exported| match exported.to_string().len() {
+            0..=EXPORT_BYTES_MAX => Ok(exported),
+            bytes => Err(errors::not_supported(&format!(
+                "expected definitions of at most {EXPORT_BYTES_MAX} bytes, got {bytes}: the management API has them"
+            ))),
+        });
+        // The caller may have gone.
+        let _ = reply.send(exported);
+    });
+    Ok(())
 }
 
 /// Answers when the store has everything.
