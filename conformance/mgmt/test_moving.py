@@ -61,6 +61,7 @@ def test_a_rabbitmq_moves(tmp_path):
         assert f"left out: {left_out}" in said, said
     assert said.count("left out: ") == 4
     config = node / ".crossbar" / "config.json"
+    assert {file.stat().st_mode & 0o77 for file in config.parent.iterdir()} == {0}
     written = json.loads(config.read_text())
     # Other tests may have the port of the template.
     written["admin"]["endpoint"]["port"] = 0

@@ -2,8 +2,9 @@
 
 mod from_rabbitmq;
 
-use std::fs::{self, File};
+use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -86,7 +87,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             names.join(", ")
         );
     };
-    write(template.files.iter().copied(), &arguments.appdir)?;
+    write(template.files.iter().copied(), &arguments.appdir, 0o666)?;
     let directory = arguments.appdir.display();
     say!(
         "A node from the template {} is in {directory}:",
@@ -106,7 +107,9 @@ fn write_moved(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         .files
         .iter()
         .map(|(path, text)| (*path, text.as_str()));
-    write(files, &arguments.appdir)?;
+    // They have hashes of passwords.
+    write(files, &arguments.appdir, 0o600)?;
+    check_moved(&moved, &arguments.appdir)?;
     let directory = arguments.appdir.display();
     say!(
         "A node in the place of that RabbitMQ is in {directory}; {} keys were taken:",
@@ -122,9 +125,24 @@ fn write_moved(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Reads the configuration as a start does. If that fails, its files are removed.
+fn check_moved(moved: &from_rabbitmq::Moved, directory: &Path) -> anyhow::Result<()> {
+    let config = directory.join(from_rabbitmq::CONFIG);
+    let loaded = crosstie_config::load(&config, &|name: &str| std::env::var(name).ok());
+    if let Err(failure) = loaded {
+        for (path, _) in &moved.files {
+            // It was made a moment ago.
+            let _ = fs::remove_file(directory.join(path));
+        }
+        bail!("no configuration follows from these files: {failure}");
+    }
+    Ok(())
+}
+
 fn write<'f>(
     files: impl Iterator<Item = (&'f str, &'f str)> + Clone,
     directory: &Path,
+    mode: u32,
 ) -> anyhow::Result<()> {
     // All are checked before the first is written, so that nothing is left half done.
     let here = directory == Path::new(".");
@@ -143,7 +161,7 @@ fn write<'f>(
     }
     for (path, text) in files {
         let path = place(path);
-        put(&path, text).map_err(|error| match error.kind() {
+        put(&path, text, mode).map_err(|error| match error.kind() {
             ErrorKind::AlreadyExists => {
                 anyhow::anyhow!("{} is there already; it is not overwritten", path.display())
             }
@@ -153,11 +171,13 @@ fn write<'f>(
     Ok(())
 }
 
-fn put(path: &Path, text: &str) -> std::io::Result<()> {
+fn put(path: &Path, text: &str, mode: u32) -> std::io::Result<()> {
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent)?;
     }
-    File::create_new(path)?.write_all(text.as_bytes())
+    let mut options = OpenOptions::new();
+    let created = options.write(true).create_new(true).mode(mode).open(path);
+    created?.write_all(text.as_bytes())
 }
 
 #[cfg(test)]
@@ -169,7 +189,8 @@ mod tests {
         for template in TEMPLATES {
             let directory = tempfile::tempdir().expect("a directory can be made");
             let directory = directory.path().join("new/node");
-            write(template.files.iter().copied(), &directory).expect("the template can be written");
+            write(template.files.iter().copied(), &directory, 0o666)
+                .expect("the template can be written");
             let mut paths = template.files.iter().map(|(path, _)| path);
             let config = paths.find(|path| path.starts_with(".crossbar/config."));
             let config = directory.join(config.expect("it has a configuration"));
@@ -181,8 +202,8 @@ mod tests {
             let mine = directory.join("README.md");
             fs::write(&mine, "mine").expect("a file can be written");
             fs::remove_file(&config).expect("a file can be removed");
-            let error =
-                write(template.files.iter().copied(), &directory).expect_err("a file is there");
+            let error = write(template.files.iter().copied(), &directory, 0o666)
+                .expect_err("a file is there");
             assert!(
                 error.to_string().contains("README.md is there already"),
                 "{error}"

@@ -2,6 +2,8 @@
 
 mod conf;
 mod keys;
+mod listeners;
+mod values;
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +20,7 @@ const CONF_BYTES_MAX: u64 = 1 << 20;
 /// Maximum size of definitions, in bytes: what a node reads.
 const DEFINITIONS_BYTES_MAX: u64 = 256 << 20;
 
-const CONFIG: &str = ".crossbar/config.json";
+pub(super) const CONFIG: &str = ".crossbar/config.json";
 const DEFINITIONS: &str = ".crossbar/definitions.json";
 
 /// Files to write, and the report.
@@ -66,7 +68,8 @@ fn made(
             Err(why) => left_out.push(format!("{}: {why}", setting.key)),
         }
     }
-    let mut amqp = made.amqp(definitions.is_some(), salt);
+    let read = definitions.as_ref().map(|(_, definitions)| definitions);
+    let mut amqp = made.amqp(read, salt, &mut left_out);
     let mut files = Vec::new();
     if let Some((text, definitions)) = definitions {
         left_out.extend(definitions.skipped.iter().map(ToString::to_string));
@@ -133,7 +136,7 @@ mod tests {
         let config = &config.expect("a configuration").1;
         let directory = tempfile::tempdir().expect("a directory");
         for (path, text) in &moved.files {
-            super::super::put(&directory.path().join(path), text).expect("a file");
+            super::super::put(&directory.path().join(path), text, 0o600).expect("a file");
         }
         let loaded = crosstie_config::load(&directory.path().join(CONFIG), &|_| None);
         loaded.unwrap_or_else(|failure| panic!("{failure}\n{config}"));
@@ -236,6 +239,68 @@ nope = 1
             config["workers"][0]["amqp"]["definitions"],
             "definitions.json"
         );
+    }
+
+    #[test]
+    fn a_node_is_never_more_open_than_its_rabbitmq() {
+        let tls = "listeners.ssl.1 = 5671\nssl_options.certfile = /c\nssl_options.keyfile = /k\n";
+        let left_out = |conf: &str, expected: &str| {
+            let (config, left_out) = moved_of(conf, None);
+            let is_told = left_out.iter().any(|text| text.starts_with(expected));
+            assert!(is_told, "{expected}: {left_out:#?}");
+            config["workers"][0].clone()
+        };
+        let transports = |worker: &Json| worker["transports"].as_array().map_or(0, Vec::len);
+        // Certificates are asked for, and nobody is named who signs them.
+        for key in ["verify = verify_peer", "fail_if_no_peer_cert = true"] {
+            let worker = left_out(
+                &format!("{tls}ssl_options.{key}\n"),
+                "listeners.ssl.1: it asks",
+            );
+            assert_eq!(transports(&worker), 1);
+        }
+        // The management API has its TLS, or is left out.
+        let listener = "management.listener.port = 15671\nmanagement.listener.ssl = true\n";
+        let worker = left_out(listener, "management.listener: it needs");
+        assert_eq!(transports(&worker), 1);
+        let files = "management.listener.ssl_opts.certfile = /c\nmanagement.listener.ssl_opts.keyfile = /k\n";
+        let (config, none) = moved_of(&format!("{listener}{files}"), None);
+        assert_eq!(none, Vec::<String>::new());
+        let endpoint = &config["workers"][0]["transports"][1]["endpoint"];
+        assert_eq!(
+            (&endpoint["port"], &endpoint["tls"]["key"]),
+            (&json!(15671), &json!("/k"))
+        );
+        let (config, _) = moved_of("management.tcp.ip = 127.0.0.1", None);
+        let endpoint = &config["workers"][0]["transports"][1]["endpoint"];
+        assert_eq!(
+            (&endpoint["port"], &endpoint["interface"]),
+            (&json!(15672), &json!("127.0.0.1"))
+        );
+        // Mechanisms.
+        let external = "auth_mechanisms.1 = PLAIN\nauth_mechanisms.2 = EXTERNAL\n";
+        let (config, _) = moved_of(external, None);
+        assert_eq!(
+            config["workers"][0]["transports"][0]["mechanisms"],
+            json!(["PLAIN"])
+        );
+        let worker = left_out(
+            "auth_mechanisms.1 = RABBIT-CR-DEMO",
+            "listeners.tcp.default: none of",
+        );
+        assert_eq!(transports(&worker), 0);
+        // The default user.
+        let (config, _) = moved_of("default_user_tags.administrator = false", None);
+        assert_eq!(config["workers"][0]["amqp"]["users"][0]["tags"], json!([]));
+        let (config, _) = moved_of("default_user = ada\nloopback_users.ada = true", None);
+        assert_eq!(
+            config["workers"][0]["amqp"]["users"][0]["loopback_only"],
+            true
+        );
+        let definitions = r#"{"users": [{"name": "ada", "password_hash": "", "tags": "x"}]}"#;
+        let (config, _) = moved_of("loopback_users.ada = true", Some(definitions));
+        let ada = json!({"name": "ada", "tags": ["x"], "loopback_only": true});
+        assert_eq!(config["workers"][0]["amqp"]["users"], json!([ada]));
     }
 
     #[test]

@@ -1,11 +1,15 @@
 //! The keys of `rabbitmq.conf`, and what they are here.
 
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use crosstie_auth::PasswordHash;
+use crosstie_config::{AmqpUser, Definitions};
 use serde_json::{Map, Value as Json, json};
 
 use super::conf::Setting;
+use super::listeners::{Listener, Management, Tls, endpoint};
+use super::values::{address, boolean, bytes, number, within};
 
 /// The settings that were taken.
 pub(super) struct Made {
@@ -16,24 +20,10 @@ pub(super) struct Made {
     limits: Map<String, Json>,
     options: Map<String, Json>,
     mechanisms: Vec<String>,
+    /// Mechanisms are named, even if there is none of them here.
+    names_mechanisms: bool,
     cluster_name: Option<String>,
     management: Management,
-}
-
-struct Listener {
-    key: String,
-    port: u16,
-    interface: Option<String>,
-    is_tls: bool,
-}
-
-#[derive(Default)]
-struct Tls {
-    authorities: Option<String>,
-    certificate: Option<String>,
-    key: Option<String>,
-    asks_clients: bool,
-    is_required: bool,
 }
 
 /// The user that a first start creates.
@@ -43,14 +33,12 @@ struct User {
     password: Option<String>,
     vhost: Option<String>,
     tags: Vec<String>,
+    /// A tag is named, also one that the user does not have.
+    names_tags: bool,
     permissions: Map<String, Json>,
+    /// Users by name, and whether each logs in from this machine only.
+    loopback: BTreeMap<String, bool>,
     is_remote_allowed: bool,
-}
-
-#[derive(Default)]
-struct Management {
-    port: Option<u16>,
-    interface: Option<String>,
 }
 
 /// Beginnings of keys that are left out, each with the reason.
@@ -93,6 +81,8 @@ const LEFT_OUT: &[(&str, &str)] = &[
 
 const DEFINITIONS: &str = "name the file after rabbitmq.conf on the command line";
 
+const OF_GUEST: &str = "`guest` of definitions logs in from this machine only: name it in `users` with `loopback_only`";
+
 const OF_DEFINITIONS: &str = "the definitions have the users";
 
 impl Made {
@@ -108,6 +98,7 @@ impl Made {
             limits: Map::new(),
             options: Map::new(),
             mechanisms: Vec::new(),
+            names_mechanisms: false,
             cluster_name: None,
             management: Management::default(),
         }
@@ -146,18 +137,36 @@ impl Made {
                 self.limit("message_bytes_max", number(value)?, 1_024..=1 << 31)?;
             }
             "cluster_name" => self.cluster_name = owned(),
-            "ssl_options.cacertfile" => self.tls.authorities = owned(),
-            "ssl_options.certfile" => self.tls.certificate = owned(),
-            "ssl_options.keyfile" => self.tls.key = owned(),
-            "ssl_options.verify" => self.tls.asks_clients = value == "verify_peer",
-            "ssl_options.fail_if_no_peer_cert" => self.tls.is_required = boolean(value)?,
-            "management.tcp.port" | "management.listener.port" => {
-                self.management.port = Some(port(value)?);
-            }
-            "management.tcp.ip" | "management.listener.ip" => self.management.interface = owned(),
-            _ => return self.take_other(setting, has_definitions),
+            "management.listener.ssl" => self.management.is_listener_secure = boolean(value)?,
+            _ => return self.take_part(setting, has_definitions),
         }
         Ok(())
+    }
+
+    /// Takes a key of TLS, or of the management API.
+    fn take_part(&mut self, setting: &Setting<'_>, has_definitions: bool) -> Result<(), String> {
+        let Setting { key, value } = *setting;
+        let management = &mut self.management;
+        if let Some(part) = key.strip_prefix("ssl_options.") {
+            return self.tls.take(part, value);
+        }
+        if let Some(part) = key.strip_prefix("management.listener.ssl_opts.") {
+            return management.tls.take(part, value);
+        }
+        if let Some(part) = key.strip_prefix("management.tcp.") {
+            return management.plain.take(part, value);
+        }
+        if let Some(part) = key.strip_prefix("management.listener.") {
+            return management.listener.take(part, value);
+        }
+        if let Some(part) = key.strip_prefix("management.ssl.") {
+            management.secure.is_named = true;
+            return match part {
+                "port" | "ip" => management.secure.take(part, value),
+                _ => management.tls.take(part, value),
+            };
+        }
+        self.take_other(setting, has_definitions)
     }
 
     fn take_other(&mut self, setting: &Setting<'_>, has_definitions: bool) -> Result<(), String> {
@@ -173,6 +182,7 @@ impl Made {
             return Ok(());
         }
         if key.starts_with("auth_mechanisms.") {
+            self.names_mechanisms = true;
             return match value {
                 "PLAIN" | "AMQPLAIN" | "EXTERNAL" => {
                     self.mechanisms.push(value.to_owned());
@@ -195,14 +205,19 @@ impl Made {
         if key == "default_queue_type" && value != "classic" {
             return Err("clients name other types by x-queue-type".to_owned());
         }
-        if has_definitions {
-            return match key.starts_with("loopback_users") {
-                true => Err(
-                    "`guest` of definitions logs in from this machine; name the user in `users` with `loopback_only`"
-                        .to_owned(),
-                ),
-                false => Err(OF_DEFINITIONS.to_owned()),
+        if let Some(name) = key.strip_prefix("loopback_users.") {
+            let is_restricted = boolean(value)?;
+            self.user.loopback.insert(name.to_owned(), is_restricted);
+            return match has_definitions && !is_restricted {
+                true => Err(OF_GUEST.to_owned()),
+                false => Ok(()),
             };
+        }
+        if has_definitions {
+            return Err(match key.starts_with("loopback_users") {
+                true => OF_GUEST.to_owned(),
+                false => OF_DEFINITIONS.to_owned(),
+            });
         }
         let user = &mut self.user;
         match key {
@@ -211,7 +226,6 @@ impl Made {
             "default_pass" => user.password = Some(value.to_owned()),
             "default_vhost" => user.vhost = Some(value.to_owned()),
             "loopback_users" if value == "none" => user.is_remote_allowed = true,
-            "loopback_users.guest" => user.is_remote_allowed = !boolean(value)?,
             "default_permissions.configure"
             | "default_permissions.write"
             | "default_permissions.read" => {
@@ -219,8 +233,12 @@ impl Made {
                 user.permissions.insert(kind.to_owned(), value.into());
             }
             _ => match key.strip_prefix("default_user_tags.") {
-                Some(tag) if boolean(value)? => user.tags.push(tag.to_owned()),
-                Some(_) => {}
+                Some(tag) => {
+                    user.names_tags = true;
+                    if boolean(value)? {
+                        user.tags.push(tag.to_owned());
+                    }
+                }
                 None => return Err("it is not known".to_owned()),
             },
         }
@@ -240,37 +258,40 @@ impl Made {
     }
 
     /// The broker: users, bounds, the name.
-    pub(super) fn amqp(&self, has_definitions: bool, salt: [u8; 4]) -> Json {
+    pub(super) fn amqp(
+        &self,
+        definitions: Option<&Definitions>,
+        salt: [u8; 4],
+        left_out: &mut Vec<String>,
+    ) -> Json {
         let mut amqp = json!({"store": "amqp.store"});
-        let user = &self.user;
-        let is_default = user.name.is_none()
-            && user.password.is_none()
-            && user.vhost.is_none()
-            && user.permissions.is_empty()
-            && user.tags.is_empty()
-            && !user.is_remote_allowed;
-        if !has_definitions && !is_default {
-            let name = user.name.as_deref().unwrap_or("guest");
-            let password = user.password.as_deref().unwrap_or("guest");
-            let hash = PasswordHash::of(password.as_bytes(), salt);
-            let mut tags = user.tags.clone();
-            if tags.is_empty() {
-                tags.push("administrator".to_owned());
+        let mut restricted = self
+            .user
+            .loopback
+            .iter()
+            .filter(|(_, is_restricted)| **is_restricted);
+        match definitions {
+            Some(definitions) => {
+                // Users of the configuration replace those of definitions.
+                let users = definitions.users.iter().filter(|user| {
+                    let is_restricted = self.user.loopback.get(&user.name);
+                    is_restricted == Some(&true) && user.is_remote_allowed
+                });
+                let users: Vec<_> = users.map(restricted_user).collect();
+                if !users.is_empty() {
+                    amqp["users"] = users.into();
+                }
             }
-            amqp["users"] = json!([{
-                "name": name,
-                // The configuration might take the password itself for a variable.
-                "password_hash": hash.to_text(),
-                "tags": tags,
-                "loopback_only": name == "guest" && !user.is_remote_allowed,
-            }]);
-            let mut permission =
-                json!({"user": name, "configure": ".*", "write": ".*", "read": ".*"});
-            for (kind, pattern) in &user.permissions {
-                permission[kind] = pattern.clone();
+            None => {
+                let name = self.user.name.as_deref().unwrap_or("guest");
+                if let Some((other, _)) = restricted.find(|(restricted, _)| *restricted != name) {
+                    left_out.push(format!("loopback_users.{other}: there is no such user"));
+                }
+                if let Some((user, vhost)) = self.default_user(name, salt) {
+                    amqp["users"] = json!([user]);
+                    amqp["vhosts"] = json!([vhost]);
+                }
             }
-            let vhost = user.vhost.as_deref().unwrap_or("/");
-            amqp["vhosts"] = json!([{"name": vhost, "permissions": [permission]}]);
         }
         if !self.limits.is_empty() {
             amqp["limits"] = self.limits.clone().into();
@@ -279,6 +300,40 @@ impl Made {
             amqp["identity"] = json!({"cluster_name": name});
         }
         amqp
+    }
+
+    /// The user that a first start creates with its vhost, unless it is the one that a node has by default.
+    fn default_user(&self, name: &str, salt: [u8; 4]) -> Option<(Json, Json)> {
+        let user = &self.user;
+        let has_own = user.name.is_some() || user.password.is_some() || user.vhost.is_some();
+        let is_remote_allowed = match user.loopback.get(name) {
+            Some(is_restricted) => !is_restricted,
+            None => name != "guest" || user.is_remote_allowed,
+        };
+        let is_default =
+            !has_own && user.permissions.is_empty() && !user.names_tags && !is_remote_allowed;
+        if is_default {
+            return None;
+        }
+        let password = user.password.as_deref().unwrap_or("guest");
+        let hash = PasswordHash::of(password.as_bytes(), salt);
+        let mut tags = user.tags.clone();
+        if !user.names_tags {
+            tags.push("administrator".to_owned());
+        }
+        let made = json!({
+            "name": name,
+            // The configuration might take the password itself for a variable.
+            "password_hash": hash.to_text(),
+            "tags": tags,
+            "loopback_only": !is_remote_allowed,
+        });
+        let mut permission = json!({"user": name, "configure": ".*", "write": ".*", "read": ".*"});
+        for (kind, pattern) in &user.permissions {
+            permission[kind] = pattern.clone();
+        }
+        let vhost = user.vhost.as_deref().unwrap_or("/");
+        Some((made, json!({"name": vhost, "permissions": [permission]})))
     }
 
     /// The listeners. One that needs what is not there is left out.
@@ -292,118 +347,56 @@ impl Made {
         };
         match self.has_tcp {
             true if listeners.iter().all(|listener| listener.is_tls) => {
-                listeners.insert(0, &default)
+                listeners.insert(0, &default);
             }
             true => {}
             false => listeners.retain(|listener| listener.is_tls),
         }
         let mut transports = Vec::new();
         for listener in listeners {
-            let mut endpoint = endpoint(listener.port, listener.interface.as_deref());
-            if listener.is_tls {
-                let Some(tls) = self.tls() else {
-                    let why = "it needs ssl_options.certfile and ssl_options.keyfile";
-                    left_out.push(format!("{}: {why}", listener.key));
-                    continue;
-                };
-                endpoint["tls"] = tls;
+            match self.transport(listener) {
+                Ok(transport) => transports.push(transport),
+                Err(why) => left_out.push(format!("{}: {why}", listener.key)),
             }
-            let mut transport = json!({"type": "amqp", "endpoint": endpoint});
-            if !self.options.is_empty() {
-                transport["options"] = self.options.clone().into();
-            }
-            if !self.mechanisms.is_empty() {
-                transport["mechanisms"] = self.mechanisms.clone().into();
-            }
-            transports.push(transport);
         }
         if transports.is_empty() {
             left_out.push("no listener is left: add one to `transports`".to_owned());
         }
-        if let Some(port) = self.management.port {
-            let endpoint = endpoint(port, self.management.interface.as_deref());
-            transports.push(json!({"type": "amqp.management", "endpoint": endpoint}));
-        }
+        transports.extend(self.management.transports(left_out));
         transports
     }
 
-    fn tls(&self) -> Option<Json> {
-        let tls = &self.tls;
-        let mut made = json!({"key": tls.key.as_ref()?, "certificate": tls.certificate.as_ref()?});
-        if let Some(authorities) = tls.authorities.as_ref().filter(|_| tls.asks_clients) {
-            made["ca_certificates"] = json!([authorities]);
-            if !tls.is_required {
-                made["client_certificate"] = "optional".into();
+    fn transport(&self, listener: &Listener) -> Result<Json, String> {
+        let mut endpoint = endpoint(listener.port, listener.interface.as_deref());
+        let mut asks_clients = false;
+        if listener.is_tls {
+            let tls = self.tls.made("ssl_options")?;
+            asks_clients = tls.get("ca_certificates").is_some();
+            endpoint["tls"] = tls;
+        }
+        let mut transport = json!({"type": "amqp", "endpoint": endpoint});
+        if !self.options.is_empty() {
+            transport["options"] = self.options.clone().into();
+        }
+        if self.names_mechanisms {
+            let mechanisms = self.mechanisms.iter();
+            let mechanisms = mechanisms.filter(|name| asks_clients || *name != "EXTERNAL");
+            let mechanisms: Vec<_> = mechanisms.collect();
+            if mechanisms.is_empty() {
+                return Err("none of its mechanisms is offered here".to_owned());
             }
+            transport["mechanisms"] = json!(mechanisms);
         }
-        Some(made)
+        Ok(transport)
     }
 }
 
-fn endpoint(port: u16, interface: Option<&str>) -> Json {
-    let mut endpoint = json!({"type": "tcp", "port": port});
-    if let Some(interface) = interface {
-        endpoint["interface"] = interface.into();
-        if interface.contains(':') {
-            endpoint["version"] = 6.into();
-        }
+/// A user of definitions that logs in from this machine only.
+fn restricted_user(user: &AmqpUser) -> Json {
+    let mut made = json!({"name": user.name, "tags": user.tags, "loopback_only": true});
+    if let Some(hash) = &user.password {
+        made["password_hash"] = hash.to_text().into();
+        made["hashing_algorithm"] = hash.algorithm().into();
     }
-    endpoint
-}
-
-/// A port, or an address with one.
-fn address(value: &str) -> Result<(Option<String>, u16), String> {
-    let Some((interface, last)) = value.rsplit_once(':') else {
-        return Ok((None, port(value)?));
-    };
-    let interface = interface.trim_start_matches('[').trim_end_matches(']');
-    Ok((Some(interface.to_owned()), port(last)?))
-}
-
-fn port(value: &str) -> Result<u16, String> {
-    let port = value.parse();
-    port.map_err(|_| format!("expected a port, got {value}"))
-}
-
-fn number(value: &str) -> Result<u64, String> {
-    let number = value.parse();
-    number.map_err(|_| format!("expected a whole number, got {value}"))
-}
-
-fn within(value: u64, may: &RangeInclusive<u64>) -> Result<u64, String> {
-    match may.contains(&value) {
-        true => Ok(value),
-        false => Err(format!(
-            "expected {} to {}, got {value}: the default stays",
-            may.start(),
-            may.end()
-        )),
-    }
-}
-
-fn boolean(value: &str) -> Result<bool, String> {
-    match value {
-        "true" => Ok(true),
-        "false" => Ok(false),
-        other => Err(format!("expected true or false, got {other}")),
-    }
-}
-
-/// Bytes with RabbitMQ's units.
-fn bytes(value: &str) -> Result<u64, String> {
-    let digits = value.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit = match &value[digits.len()..] {
-        "" | "B" => 1,
-        "k" | "K" | "kiB" | "KiB" => 1 << 10,
-        "kB" | "KB" => 1_000,
-        "M" | "MiB" => 1 << 20,
-        "MB" => 1_000_000,
-        "G" | "GiB" => 1 << 30,
-        "GB" => 1_000_000_000,
-        other => return Err(format!("expected a size, got the unit {other}")),
-    };
-    let number = number(digits.trim_end())?;
-    number
-        .checked_mul(unit)
-        .ok_or_else(|| format!("expected a size, got {value}"))
+    made
 }
