@@ -126,13 +126,27 @@ def test_nothing_of_a_wrong_file_is_applied(api, more, expected):
 
 def test_entries_of_the_configuration_may_be_in_a_file_unchanged(api):
     exported = api.json("definitions")
-    assert [text for text in exported["left_out"] if "user 'plain'" in text]
+    assert "plain" in [left_out["user"] for left_out in exported["left_out"]]
     assert {user["password_hash"] for user in exported["users"]} == {""}
-    exported.pop("left_out")
     assert api.ask("POST", "definitions", exported).status == 204
     changed = {"users": [{"name": "plain", "password": "other", "tags": ""}]}
     status, reason = refused(api, changed)
     assert (status, '"amqp.users"' in reason) == (409, True)
+
+
+def test_an_export_takes_no_passwords_away(api, node):
+    user = {"password": "plain", "tags": "administrator"}
+    assert node.api.ask("PUT", "users/plain", user).status == 201
+    users = {"users": api.json("definitions")["users"], "left_out": [{"user": "plain"}]}
+    answer = node.api.ask("POST", "definitions", users)
+    left_out = {row["what"] for row in json.loads(answer.body)["skipped"]}
+    assert "password of user 'management'" in left_out
+    assert "password of user 'plain'" not in left_out
+    assert node.api.ask("GET", "whoami", user="management").status == 401
+    # Its tags are those of the file, which has none.
+    assert node.api.ask("PUT", "users/plain", {**user, "password": "x"}, "plain").status == 401
+    reason = json.loads(node.api.ask("GET", "whoami", user="plain").body)["reason"]
+    assert reason == "Not management user"
 
 
 def test_what_is_left_out_is_listed(api):

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use crosstie_config::{DefinedSetting, Definitions, SettingKind, Skipped};
 use crosstie_metadata::{
-    Change, Entry, Layers, Metadata, Origin, PolicyKind, Refusal, RefusalKind, VhostAbout,
+    Change, Entry, Layers, Metadata, NewPassword, Origin, PolicyKind, Refusal, RefusalKind,
+    VhostAbout,
 };
 use crosstie_queues::policy::is_without_effect;
 
@@ -52,10 +53,12 @@ pub(super) fn changes(
         .collect();
     for setting in &definitions.settings {
         let change = change_of(setting).map_err(|refusal| in_place(refusal, setting))?;
+        let change = keep_password(change, definitions, metadata);
         skipped.extend(without_effect(&change));
         if metadata.has(&change) {
             continue;
         }
+        skipped.extend(without_password(&change));
         if setting.kind == SettingKind::GlobalParameter && IDENTITY.contains(&&*setting.name) {
             skipped.push(Skipped {
                 what: setting.kind.describe("", &setting.name),
@@ -67,6 +70,33 @@ pub(super) fn changes(
         changes.push(change);
     }
     Ok(changes)
+}
+
+/// A user whose password the file leaves out keeps the present one.
+fn keep_password(mut change: Change, definitions: &Definitions, metadata: &Metadata) -> Change {
+    if let Change::PutUser { name, user } = &mut change
+        && user.password == NewPassword::None
+        && definitions
+            .without_passwords
+            .iter()
+            .any(|left_out| **left_out == **name)
+        && let Some(hash) = metadata.user(name).and_then(|found| found.password.clone())
+    {
+        user.password = NewPassword::Hash(hash);
+    }
+    change
+}
+
+/// A user that cannot log in by a password afterwards.
+fn without_password(change: &Change) -> Option<Skipped> {
+    match change {
+        Change::PutUser { name, user } if user.password == NewPassword::None => Some(Skipped {
+            what: format!("password of user '{name}'"),
+            why: "the file has none: the user cannot log in by a password".to_owned(),
+            is_wider: false,
+        }),
+        _ => None,
+    }
 }
 
 /// Checks that each user that the file names is in the file, or in the broker.

@@ -65,7 +65,7 @@ pub(crate) fn of_vhost(broker: &Broker, vhost: &Arc<SharedVhost>) -> Json {
 }
 
 /// The users without the passwords of the configuration, and which those are.
-fn users(metadata: &Metadata) -> (Vec<Json>, Vec<String>) {
+fn users(metadata: &Metadata) -> (Vec<Json>, Vec<Json>) {
     let mut left_out = Vec::new();
     let mut users = metadata.list_users(None);
     for user in &mut users {
@@ -74,9 +74,10 @@ fn users(metadata: &Metadata) -> (Vec<Json>, Vec<String>) {
             continue;
         };
         if key == "amqp.users" && user["password_hash"] != "" {
-            left_out.push(format!(
-                "password of user '{name}': it is in the configuration, under \"{key}\""
-            ));
+            left_out.push(json!({
+                "user": name,
+                "reason": format!("the configuration has the password, under \"{key}\""),
+            }));
             user["password_hash"] = "".into();
         }
     }

@@ -102,8 +102,12 @@ pub(super) async fn run(
             Ok(Ok(match is_json {
                 true => json!({"file": file, "left_out": left_out}).to_string(),
                 false => {
-                    let left_out = left_out.iter().filter_map(Json::as_str);
-                    let left_out = left_out.map(|text| format!("\n  left out: {text}"));
+                    let word =
+                        |row: &Json, key: &str| row[key].as_str().unwrap_or_default().to_owned();
+                    let left_out = left_out.iter().map(|row| {
+                        let (user, reason) = (word(row, "user"), word(row, "reason"));
+                        format!("\n  left out: password of user '{user}': {reason}")
+                    });
                     format!(
                         "definitions written to {file}{}",
                         left_out.collect::<String>()

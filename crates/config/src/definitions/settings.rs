@@ -19,6 +19,10 @@ impl Reading<'_> {
             for vhost in file.objects("vhosts")? {
                 self.vhost(&vhost)?;
             }
+            for left_out in file.objects("left_out")? {
+                let user = left_out.name("user")?.to_owned();
+                self.definitions.without_passwords.push(user);
+            }
             for user in file.objects("users")? {
                 self.user(&user)?;
             }

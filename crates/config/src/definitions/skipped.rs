@@ -10,6 +10,7 @@ const KNOWN: &[&str] = &[
     "exchanges",
     "explanation",
     "global_parameters",
+    "left_out",
     "original_cluster_name",
     "original_vhost_name",
     "parameters",

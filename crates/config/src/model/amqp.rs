@@ -19,6 +19,8 @@ pub struct Definitions {
     pub exchanges: Vec<DefinedExchange>,
     pub queues: Vec<DefinedQueue>,
     pub bindings: Vec<DefinedBinding>,
+    /// Users whose passwords the file leaves out.
+    pub without_passwords: Vec<String>,
     /// In the order in which they can be made.
     pub settings: Vec<DefinedSetting>,
     pub skipped: Vec<Skipped>,
