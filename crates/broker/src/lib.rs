@@ -84,6 +84,7 @@ pub use crosstie_metadata::{
     Change, Entry, Metadata, Origin, Outcome, PolicyKind, Refusal, RefusalKind, UserLimit,
     VhostLimit,
 };
+pub use crosstie_queues::DeleteIf;
 pub use definitions::try_import;
 pub use metrics::register as register_metrics;
 pub use operator_error::OperatorError;

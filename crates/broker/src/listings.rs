@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use crosstie_queues::{self as queues, Counts, Destination, Fault, Part, Vhost};
+use crosstie_queues::{self as queues, Counts, DeleteIf, Destination, Fault, Part, Vhost};
 use parking_lot::MutexGuard;
 
 use super::arguments;
@@ -156,13 +156,17 @@ impl SharedVhost {
         Some(purged.ok()? as u64)
     }
 
-    /// Deletes a queue. Returns the number of its ready messages; `None` if the queue does not exist.
-    pub(crate) fn delete_queue(self: &Arc<Self>, queue: &str) -> Option<u64> {
+    /// Deletes a queue. Returns the number of its ready messages.
+    pub(crate) fn delete_queue(
+        self: &Arc<Self>,
+        queue: &str,
+        condition: DeleteIf,
+    ) -> Result<u64, queues::OperatorError> {
         let mut turn = self.turn(Instant::now());
         let (vhost, now, outbox) = turn.enter();
-        let deleted = vhost.delete_queue(now, queue, outbox);
+        let deleted = vhost.delete_queue_if(now, queue, condition, outbox);
         turn.finish();
-        Some(deleted.ok()? as u64)
+        deleted.map(|messages| messages as u64)
     }
 
     /// Deletes an exchange with its bindings. Needs a tokio context.

@@ -8,6 +8,7 @@ use crosstie_amqp::ReplyCode;
 use crosstie_auth::Users;
 use crosstie_config::{Json, Skipped};
 use crosstie_metadata::{Change, Metadata, Outcome, Refusal};
+use crosstie_queues::DeleteIf;
 use tokio::runtime::Handle;
 
 use super::broker::Broker;
@@ -205,11 +206,23 @@ impl Operators {
         purged.ok_or_else(|| no_queue(vhost, queue))
     }
 
-    /// Deletes a queue, used or not. Returns the number of its ready messages.
-    pub fn delete_queue(&self, vhost: &str, queue: &str) -> Result<u64, OperatorError> {
+    /// Deletes a queue, used or not unless there is a condition. Returns the number of its ready messages.
+    pub fn delete_queue(
+        &self,
+        vhost: &str,
+        queue: &str,
+        condition: DeleteIf,
+    ) -> Result<u64, OperatorError> {
         let shared = self.vhost(vhost)?;
-        let deleted = self.act(|| shared.delete_queue(queue));
-        deleted.ok_or_else(|| no_queue(vhost, queue))
+        let deleted = self.act(|| shared.delete_queue(queue, condition));
+        let refused = |why: &str| OperatorError::Refused {
+            why: why.to_owned(),
+        };
+        deleted.map_err(|error| match error {
+            crosstie_queues::OperatorError::InUse => refused("Queue is in use"),
+            crosstie_queues::OperatorError::NotEmpty => refused("Queue is not empty"),
+            _ => no_queue(vhost, queue),
+        })
     }
 
     /// Deletes an exchange with its bindings, used or not.

@@ -58,6 +58,20 @@ impl Credentials {
 }
 
 impl Caller {
+    /// The operator at the node's own socket, with RabbitMQ's name for its command-line tools.
+    pub(crate) fn operator(users: Arc<Users>) -> Self {
+        let user = User {
+            name: "rmq-cli".into(),
+            password: None,
+            tags: vec!["administrator".to_owned()],
+            is_remote_allowed: false,
+        };
+        Self {
+            user: Arc::new(user),
+            users,
+        }
+    }
+
     pub(crate) fn name(&self) -> &str {
         &self.user.name
     }

@@ -45,7 +45,12 @@ fn listed(call: &Call<'_>, mut found: Vec<ConnectionView>) -> Answer {
     found.sort_by(|a, b| a.title.cmp(&b.title));
     let node = node::name(call.api);
     let found = found.into_iter().map(Arc::new).collect();
+    let is_operator = call.query.rows.is_some();
     let source = Source::of(found, move |found: &Arc<ConnectionView>, row| {
+        // RabbitMQ's API has no name of this kind; its command-line tools have.
+        if is_operator {
+            row.int("number", found.status.number);
+        }
         write(found, &node, true, row);
     });
     list::pages(&call.query, source, |found| found.title.to_string())

@@ -163,7 +163,7 @@ fn finished(answer: Answer) -> Answer {
     }
 }
 
-fn found<'p>(path: &[&'p str]) -> Result<Place<'p>, Answer> {
+pub(crate) fn found<'p>(path: &[&'p str]) -> Result<Place<'p>, Answer> {
     match path {
         ["api"] => Err(Answer::empty(301).header("location", "/api/index.html")),
         ["api", "index.html"] | [""] => Ok(Place::Index),

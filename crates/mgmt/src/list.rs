@@ -136,7 +136,7 @@ pub(crate) fn pages<T: Send + 'static, V: 'static>(
     write(columns, source, head.into_bytes(), tail.into_bytes())
 }
 
-/// Sorts a list as the query asks.
+/// Sorts a list as the query asks, and keeps the rows that are wanted.
 fn shaped<T, V>(query: &Query, mut source: Source<T, V>) -> (Columns, Source<T, V>) {
     let columns = Columns::parse(query.get("columns").unwrap_or_default());
     if let Some(sort) = query.get("sort").filter(|sort| !sort.is_empty()) {
@@ -145,6 +145,10 @@ fn shaped<T, V>(query: &Query, mut source: Source<T, V>) -> (Columns, Source<T, 
         if query.is_true("sort_reverse") {
             source.items.reverse();
         }
+    }
+    if let Some(rows) = query.rows {
+        source.items.drain(..rows.first.min(source.items.len()));
+        source.items.truncate(rows.count_max);
     }
     (columns, source)
 }

@@ -42,7 +42,7 @@ pub(crate) fn feature_flags() -> Answer {
     Answer::json(&Json::Array(flags))
 }
 
-const FEATURE_FLAGS: [(&str, &str); 5] = [
+const FEATURE_FLAGS: [(&str, &str); 7] = [
     (
         "drop_unroutable_metric",
         "Count unroutable publishes to be dropped in stats",
@@ -57,6 +57,14 @@ const FEATURE_FLAGS: [(&str, &str); 5] = [
     ),
     ("quorum_queue", "Support queues of type `quorum`"),
     ("stream_queue", "Support queues of type `stream`"),
+    (
+        "user_limits",
+        "Configure connection and channel limits for a user",
+    ),
+    (
+        "virtual_host_metadata",
+        "Virtual host metadata (description, tags, etc)",
+    ),
 ];
 
 pub(crate) fn overview(call: &Call<'_>) -> Answer {

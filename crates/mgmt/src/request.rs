@@ -28,7 +28,18 @@ pub struct Headers {
 
 /// The parameters of a query; a later one of the same name replaces an earlier one.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Query(BTreeMap<String, String>);
+pub(crate) struct Query {
+    parameters: BTreeMap<String, String>,
+    /// The only rows of a list that are wanted. No query of a client names these.
+    pub(crate) rows: Option<Rows>,
+}
+
+/// A part of a list.
+#[derive(Clone, Copy, Debug)]
+pub struct Rows {
+    pub first: usize,
+    pub count_max: usize,
+}
 
 impl Query {
     /// Parameters that are no text are left out.
@@ -39,11 +50,14 @@ impl Query {
             let decode = |text: &str| decoded(&text.replace('+', " "));
             Some((decode(name)?, decode(value)?))
         });
-        Self(pairs.collect())
+        Self {
+            parameters: pairs.collect(),
+            rows: None,
+        }
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
-        self.0.get(name).map(String::as_str)
+        self.parameters.get(name).map(String::as_str)
     }
 
     pub(crate) fn is_true(&self, name: &str) -> bool {

@@ -62,4 +62,4 @@ pub use streams::{
 };
 pub use time::Time;
 pub use topology::{QueueKind, arguments_hash};
-pub use vhost::{OperatorError, Vhost};
+pub use vhost::{DeleteIf, OperatorError, Vhost};

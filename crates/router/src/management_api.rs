@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use crosstie_broker::Operators;
 use crosstie_config::Allowed;
 use crosstie_front::certificate::Certificate;
-use crosstie_mgmt::{Answer, Api, Begun, Body, Head, Headers, Listener, Surroundings};
+use crosstie_mgmt::{Answer, Api, Begun, Body, Head, Headers, Listener, Rows, Surroundings};
 use crosstie_realms::http::Http;
 use crosstie_site::pages::Pages;
 use crosstie_site::site::Site;
@@ -31,16 +31,37 @@ struct Management {
 }
 
 impl Router {
-    /// The HTTP server of a management transport.
-    pub(crate) fn broker_http(&self) -> io::Result<Arc<dyn Http>> {
-        let no_broker = || io::Error::other("the worker's AMQP has not been started");
-        let api = self.state.api(|| {
+    /// Reads from the management API as its administrator; see [`Api::read`]. `done` gets the status and the body. `None`
+    /// without AMQP.
+    pub fn read_management(
+        &self,
+        target: String,
+        first: usize,
+        count_max: usize,
+        done: impl FnOnce(u16, Vec<u8>) + Send + 'static,
+    ) -> Option<()> {
+        let api = self.api()?;
+        let rows = Rows { first, count_max };
+        self.workers.spawn_keeper(async move {
+            let (status, body) = api.read(&target, rows).await;
+            done(status, body);
+        });
+        Some(())
+    }
+
+    fn api(&self) -> Option<Arc<Api>> {
+        self.state.api(|| {
             let broker = Arc::clone(self.state.amqp()?);
             let operators = Operators::new(broker, self.workers.keeper_handle());
             let around = Around(Arc::downgrade(&self.state));
             Some(Api::new(operators, Arc::new(around)))
-        });
-        let api = api.ok_or_else(no_broker)?;
+        })
+    }
+
+    /// The HTTP server of a management transport.
+    pub(crate) fn broker_http(&self) -> io::Result<Arc<dyn Http>> {
+        let no_broker = || io::Error::other("the worker's AMQP has not been started");
+        let api = self.api().ok_or_else(no_broker)?;
         let service = Box::new(Management { api });
         let told = Told::new(&self.state, Vec::new());
         let pages = Pages::new(&[], told, self.state.page_connections_max);

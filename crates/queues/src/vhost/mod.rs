@@ -69,7 +69,7 @@ use crate::{
     ChannelKey, ConnectionKey, Fault, Journal, Outbox, QueueKey, Time, VhostConfig, VhostLimits,
 };
 
-pub use operators::OperatorError;
+pub use operators::{DeleteIf, OperatorError};
 
 /// One vhost. `H` is the type by which its owner names a connection to the [`crate::Outbox`].
 ///

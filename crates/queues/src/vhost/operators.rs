@@ -20,6 +20,17 @@ pub enum OperatorError {
         name: String,
         vhost: String,
     },
+    /// The queue has consumers.
+    InUse,
+    /// The queue has ready messages.
+    NotEmpty,
+}
+
+/// Conditions on a queue that is to be deleted.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DeleteIf {
+    pub is_empty: bool,
+    pub is_unused: bool,
 }
 
 impl<H> Vhost<H> {
@@ -50,8 +61,25 @@ impl<H> Vhost<H> {
         name: &str,
         out: &mut dyn Outbox<H>,
     ) -> Result<usize, OperatorError> {
+        self.delete_queue_if(now, name, DeleteIf::default(), out)
+    }
+
+    /// The same under conditions.
+    pub fn delete_queue_if(
+        &mut self,
+        now: Time,
+        name: &str,
+        condition: DeleteIf,
+        out: &mut dyn Outbox<H>,
+    ) -> Result<usize, OperatorError> {
         let key = self.named_queue(name)?;
         let ready = self.ready_count(key);
+        if condition.is_unused && self.consumers.count_of_queue(key) > 0 {
+            return Err(OperatorError::InUse);
+        }
+        if condition.is_empty && ready > 0 {
+            return Err(OperatorError::NotEmpty);
+        }
         self.begin();
         self.remove_queue(key, out);
         self.end(now, out);
@@ -137,6 +165,8 @@ impl fmt::Display for OperatorError {
                 f,
                 "queue '{name}' in vhost '{vhost}' is a stream, which cannot be purged"
             ),
+            Self::InUse => f.write_str("the queue is in use"),
+            Self::NotEmpty => f.write_str("the queue is not empty"),
         }
     }
 }

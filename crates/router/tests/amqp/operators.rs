@@ -5,7 +5,7 @@ use std::net::TcpStream;
 
 use crosstie_amqp::method::{BasicConsume, ConnectionCloseOk, ExchangeDeclare, QueueBind};
 use crosstie_config::{Admin, Allowed, Page};
-use crosstie_router::amqp::{BindingStatus, OperatorError};
+use crosstie_router::amqp::{BindingStatus, DeleteIf, OperatorError};
 use crosstie_router::{RouterOptions, start_admin};
 
 use crate::rig::{Client, Rig, Setting, transport};
@@ -131,7 +131,10 @@ fn operators_purge_and_delete_queues() {
         queue: "x".to_owned(),
     };
     assert_eq!(operators.purge_queue("/", "x"), Err(no_queue.clone()));
-    assert_eq!(operators.delete_queue("/", "x"), Err(no_queue));
+    assert_eq!(
+        operators.delete_queue("/", "x", DeleteIf::default()),
+        Err(no_queue)
+    );
     assert!(operators.queues("nope").is_err());
 
     // A consumer is informed that its queue is gone.
@@ -144,7 +147,7 @@ fn operators_purge_and_delete_queues() {
         },
     );
     client.expect("1 basic.consume-ok");
-    assert_eq!(operators.delete_queue("/", "q"), Ok(0));
+    assert_eq!(operators.delete_queue("/", "q", DeleteIf::default()), Ok(0));
     client.expect("1 basic.cancel");
 }
 

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 use crosstie_config::Json;
 use crosstie_router::amqp::{
-    Alarm, BindingStatus, ConnectionStatus, ExchangeStatus, OperatorError, Operators, QueueStatus,
-    VhostStatus,
+    Alarm, BindingStatus, ConnectionStatus, DeleteIf, ExchangeStatus, OperatorError, Operators,
+    QueueStatus, VhostStatus,
 };
 use serde_json::json;
 use tracing::{info, warn};
@@ -19,13 +19,15 @@ use crate::management::errors::{self, Refusal};
 use crate::management::request::{Answer, Call, Reply};
 use crate::node::Node;
 
-pub(super) static PROCEDURES: [Procedure; 14] = [
+pub(super) static PROCEDURES: [Procedure; 16] = [
     now("crossbar.worker..get_amqp_alarms", alarms),
     now("crossbar.worker..get_amqp_vhosts", vhosts),
     now("crossbar.worker..get_amqp_queues", queues),
     now("crossbar.worker..get_amqp_exchanges", exchanges),
     now("crossbar.worker..get_amqp_bindings", bindings),
     now("crossbar.worker..get_amqp_connections", connections),
+    later("crossbar.worker..get_amqp_management", management),
+    now("crossbar.worker..get_amqp_login", login),
     now("crossbar.worker..purge_amqp_queue", purge_queue),
     now("crossbar.worker..delete_amqp_queue", delete_queue),
     now("crossbar.worker..delete_amqp_exchange", delete_exchange),
@@ -97,6 +99,35 @@ fn connections(node: &mut Node, call: &Call) -> Answer {
     })
 }
 
+/// A GET of the management API, as its administrator.
+fn management(node: &mut Node, call: &Call, reply: Reply) -> Deferred {
+    let asked = || {
+        let path: String = call.required(0, "path")?;
+        let offset: Option<usize> = call.optional(1, "offset")?;
+        amqp(node, call)?;
+        Ok((&router(node, call)?.router, path, offset.unwrap_or(0)))
+    };
+    let (router, path, offset) = match asked() {
+        Ok(asked) => asked,
+        Err(error) => return Err((reply, error)),
+    };
+    router.read_management(path, offset, PART_MAX, move |status, body| {
+        let body = serde_json::from_slice::<Json>(&body).unwrap_or_default();
+        // The caller may have gone.
+        let _ = reply.send(Ok(json!({"status": status, "body": body})));
+    });
+    Ok(())
+}
+
+/// Whether a user has that password.
+fn login(node: &mut Node, call: &Call) -> Answer {
+    let user: String = call.required(0, "user")?;
+    let password: String = call.required(1, "password")?;
+    let found = amqp(node, call)?.users();
+    let found = found.authenticate(&user, password.as_bytes(), true);
+    Ok(json!({"user": user, "accepted": found.is_ok()}))
+}
+
 fn purge_queue(node: &mut Node, call: &Call) -> Answer {
     let queue: String = call.required(0, "queue")?;
     let vhost = vhost(call, 1)?;
@@ -112,8 +143,13 @@ fn purge_queue(node: &mut Node, call: &Call) -> Answer {
 fn delete_queue(node: &mut Node, call: &Call) -> Answer {
     let queue: String = call.required(0, "queue")?;
     let vhost = vhost(call, 1)?;
-    let deleted = amqp(node, call)?.delete_queue(&vhost, &queue);
-    let messages = deleted.map_err(no_such)?;
+    let is_true = |index, name| Ok::<_, Refusal>(call.optional(index, name)? == Some(true));
+    let condition = DeleteIf {
+        is_empty: is_true(2, "if_empty")?,
+        is_unused: is_true(3, "if_unused")?,
+    };
+    let deleted = amqp(node, call)?.delete_queue(&vhost, &queue, condition);
+    let messages = deleted.map_err(refusal)?;
     info!(
         "Router '{}': queue '{queue}' in vhost '{vhost}' deleted with {messages} messages",
         call.worker
@@ -267,6 +303,13 @@ pub(super) fn amqp(node: &Node, call: &Call) -> Result<Operators, Refusal> {
 
 fn no_such(error: OperatorError) -> Refusal {
     errors::no_such_object(&error.to_string())
+}
+
+fn refusal(error: OperatorError) -> Refusal {
+    match error {
+        OperatorError::Refused { why } => errors::invalid_argument(&why),
+        error => no_such(error),
+    }
 }
 
 fn about_vhost(vhost: &VhostStatus) -> Json {
