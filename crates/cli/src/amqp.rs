@@ -1,8 +1,8 @@
 //! `crosstie amqp`: users, permissions and policies of a running node; its replicated vhosts: their owners, the handover
 //! to another node, the recovery of a log.
 
-mod definitions;
-mod entries;
+pub(crate) mod definitions;
+pub(crate) mod entries;
 mod limit;
 mod parameter;
 mod permission;

@@ -33,6 +33,7 @@ mod passwd;
 mod publish;
 mod pull;
 mod queues;
+mod rabbitmqctl;
 mod register;
 mod release;
 mod reload;
@@ -123,6 +124,9 @@ pub fn main() -> ExitCode {
         return exit_code;
     }
     let given: Vec<OsString> = command_line(std::env::args_os()).collect();
+    if let Some((program, words)) = rabbitmqctl::meant(&given) {
+        return rabbitmqctl::run(program, &given[words..]);
+    }
     if instruments::are_meant(&given) {
         return crosstie_terminal::end(instruments::run(&given), exit_code);
     }

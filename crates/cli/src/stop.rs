@@ -113,7 +113,7 @@ fn stop_embedded(url: &str, timeout: u32) -> anyhow::Result<ExitCode> {
 }
 
 /// Waits for the end of a process, whether or not its parent has reaped it: the parent may be gone.
-fn has_ended_within(pid: Pid, timeout_s: u32) -> anyhow::Result<bool> {
+pub(crate) fn has_ended_within(pid: Pid, timeout_s: u32) -> anyhow::Result<bool> {
     let process = match pidfd_open(pid, PidfdFlags::empty()) {
         Ok(process) => process,
         Err(Errno::SRCH) => return Ok(true),

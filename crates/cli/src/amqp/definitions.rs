@@ -129,7 +129,7 @@ pub(super) async fn run(
     }
 }
 
-async fn export(realm: &ManagementRealm, vhost: Option<&str>) -> Result<Json, Refused> {
+pub(crate) async fn export(realm: &ManagementRealm, vhost: Option<&str>) -> Result<Json, Refused> {
     let worker = match vhost {
         Some(vhost) => realm.worker_with(vhost).await?,
         None => realm.only_worker().await?,
@@ -138,7 +138,7 @@ async fn export(realm: &ManagementRealm, vhost: Option<&str>) -> Result<Json, Re
     realm.call_for_long(&procedure, args![vhost]).await
 }
 
-async fn import(
+pub(crate) async fn import(
     realm: &ManagementRealm,
     definitions: Json,
     vhost: Option<String>,
@@ -153,7 +153,7 @@ async fn import(
     realm.call_for_long(&procedure, arguments).await
 }
 
-fn told(answer: &Json) -> String {
+pub(crate) fn told(answer: &Json) -> String {
     let mut text = format!(
         "definitions: {}",
         answer["outcome"].as_str().unwrap_or_default()
@@ -169,7 +169,7 @@ fn told(answer: &Json) -> String {
     text
 }
 
-fn read(file: &Path) -> anyhow::Result<Json> {
+pub(crate) fn read(file: &Path) -> anyhow::Result<Json> {
     let mut bytes = Vec::new();
     let read = match file == Path::new(STANDARD) {
         true => io::stdin().take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes),
@@ -185,7 +185,7 @@ fn read(file: &Path) -> anyhow::Result<Json> {
 }
 
 /// Creates a file for its owner alone: it has hashes of passwords.
-fn write(file: &Path, text: &str) -> anyhow::Result<()> {
+pub(crate) fn write(file: &Path, text: &str) -> anyhow::Result<()> {
     let name = file.display();
     let created = OpenOptions::new()
         .write(true)

@@ -54,21 +54,41 @@ pub(super) async fn run(
             body,
             existence,
         } => put(realm, entry, body, existence, is_json).await,
-        Asked::SetUser { name, keys } => set_user(realm, &name, &keys, is_json).await,
-        Asked::Delete { entry } => change(realm, "delete_amqp_entry", entry, None, is_json).await,
+        Asked::SetUser { name, keys } => {
+            let answer = set_user(realm, &name, &keys).await?;
+            Ok(told(
+                &json!({"kind": "user", "name": name}),
+                &answer,
+                is_json,
+            ))
+        }
+        Asked::Delete { entry } => {
+            let answer = change(realm, &entry, None).await?;
+            Ok(told(&entry, &answer, is_json))
+        }
     }
 }
 
 async fn list(realm: &ManagementRealm, listing: Listing, is_json: bool) -> Result<String, Refused> {
+    let (vhost, name) = (listing.vhost.as_deref(), listing.name.as_deref());
+    let rows = rows(realm, listing.kind, vhost, name).await?;
+    Ok(match is_json {
+        true => Json::Array(rows).to_string(),
+        false => table::of(listing.columns, &rows),
+    })
+}
+
+/// The entries of a kind, of one vhost or name if these are given; each with its `worker`.
+pub(crate) async fn rows(
+    realm: &ManagementRealm,
+    kind: &str,
+    vhost: Option<&str>,
+    name: Option<&str>,
+) -> Result<Vec<Json>, Refused> {
     let mut rows = Vec::new();
     for Broker { worker, .. } in realm.brokers().await? {
-        let arguments = args![
-            listing.kind,
-            listing.vhost.as_deref(),
-            listing.name.as_deref()
-        ];
         let procedure = format!("crossbar.worker.{worker}.get_amqp_entries");
-        let Json::Array(of_worker) = realm.call(&procedure, arguments).await? else {
+        let Json::Array(of_worker) = realm.call(&procedure, args![kind, vhost, name]).await? else {
             continue;
         };
         rows.extend(of_worker.into_iter().map(|mut row| {
@@ -81,10 +101,7 @@ async fn list(realm: &ManagementRealm, listing: Listing, is_json: bool) -> Resul
             row
         }));
     }
-    Ok(match is_json {
-        true => Json::Array(rows).to_string(),
-        false => table::of(listing.columns, &rows),
-    })
+    Ok(rows)
 }
 
 async fn put(
@@ -107,15 +124,16 @@ async fn put(
             _ => {}
         }
     }
-    change(realm, "put_amqp_entry", entry, Some(body), is_json).await
+    let answer = change(realm, &entry, Some(body)).await?;
+    Ok(told(&entry, &answer, is_json))
 }
 
-async fn set_user(
+/// Replaces some keys of a user. Returns the node's answer.
+pub(crate) async fn set_user(
     realm: &ManagementRealm,
     name: &str,
     keys: &Json,
-    is_json: bool,
-) -> Result<String, Refused> {
+) -> Result<Json, Refused> {
     let found = find(realm, "user", name).await?;
     let Some(mut body) = found else {
         return Err(Refused::Here(format!("there is no user '{name}'")));
@@ -124,7 +142,7 @@ async fn set_user(
         body[key] = value.clone();
     }
     let entry = json!({"kind": "user", "name": name});
-    change(realm, "put_amqp_entry", entry, Some(body), is_json).await
+    change(realm, &entry, Some(body)).await
 }
 
 /// The user or vhost of that name.
@@ -136,28 +154,30 @@ async fn find(realm: &ManagementRealm, kind: &str, name: &str) -> Result<Option<
     Ok(found.get(0).cloned())
 }
 
-async fn change(
+/// Puts an entry, or deletes it if there is no body. Returns the node's answer.
+pub(crate) async fn change(
     realm: &ManagementRealm,
-    procedure: &str,
-    entry: Json,
+    entry: &Json,
     body: Option<Json>,
-    is_json: bool,
-) -> Result<String, Refused> {
+) -> Result<Json, Refused> {
     let worker = match entry["vhost"].as_str() {
         Some(vhost) => realm.worker_with(vhost).await?,
         None => realm.only_worker().await?,
     };
-    let procedure = format!("crossbar.worker.{worker}.{procedure}");
-    let what = describe(&entry);
-    let arguments = match body {
-        Some(body) => args![entry, body],
-        None => args![entry],
+    let of_worker = |procedure| format!("crossbar.worker.{worker}.{procedure}");
+    let entry = entry.clone();
+    let (procedure, arguments) = match body {
+        Some(body) => (of_worker("put_amqp_entry"), args![entry, body]),
+        None => (of_worker("delete_amqp_entry"), args![entry]),
     };
-    let answer = realm.call_for_long(&procedure, arguments).await?;
-    Ok(match is_json {
+    realm.call_for_long(&procedure, arguments).await
+}
+
+fn told(entry: &Json, answer: &Json, is_json: bool) -> String {
+    match is_json {
         true => answer.to_string(),
-        false => format!("{what}: {}", text(&answer, "outcome")),
-    })
+        false => format!("{}: {}", describe(entry), text(answer, "outcome")),
+    }
 }
 
 /// `permission of user 'x' in vhost '/'`

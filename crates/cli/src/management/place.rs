@@ -19,6 +19,17 @@ pub(crate) struct Place {
 }
 
 impl Place {
+    pub(crate) fn new(cbdir: Option<PathBuf>, socket: Option<PathBuf>) -> Self {
+        Self { cbdir, socket }
+    }
+
+    /// Whether a place is named, or there is one in the current directory.
+    pub(crate) fn is_known(&self) -> bool {
+        let is_here =
+            || std::env::current_dir().is_ok_and(|here| embedded(&here.join(SOCKET)).is_some());
+        self.socket.is_some() || !matches!(locate_if_any(self.cbdir.clone()), Ok(None)) || is_here()
+    }
+
     /// The URL of the node's management realm.
     pub(crate) fn management_url(&self) -> anyhow::Result<String> {
         let current = std::env::current_dir().context("no current directory")?;

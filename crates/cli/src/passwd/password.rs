@@ -10,7 +10,7 @@ pub(crate) fn twice(variable: Option<&str>) -> anyhow::Result<String> {
 }
 
 /// An existing one.
-pub(super) fn once(variable: Option<&str>) -> anyhow::Result<String> {
+pub(crate) fn once(variable: Option<&str>) -> anyhow::Result<String> {
     read(variable, false)
 }
 

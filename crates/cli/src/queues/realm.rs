@@ -50,7 +50,7 @@ pub(crate) struct ManagementRealm {
 /// A worker and its vhosts, by name.
 pub(crate) struct Broker {
     pub(crate) worker: String,
-    pub(super) vhosts: Vec<String>,
+    pub(crate) vhosts: Vec<String>,
 }
 
 /// A refusal: an answer, not a failure of this program.
@@ -198,7 +198,7 @@ impl From<CallError> for Refused {
 
 impl Refused {
     /// Whether the node has no such object.
-    pub(super) fn is_no_such_object(&self) -> bool {
+    pub(crate) fn is_no_such_object(&self) -> bool {
         matches!(self, Self::Application(error) if error.uri == "crossbar.error.no_such_object")
     }
 

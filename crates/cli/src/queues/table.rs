@@ -60,7 +60,7 @@ fn cell(column: &Column, row: &Json) -> Cell {
 }
 
 /// Clients choose names: these must not move a terminal's cursor or break a line.
-fn printable(text: &str) -> String {
+pub(crate) fn printable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c.is_control() {

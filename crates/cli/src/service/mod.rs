@@ -1,6 +1,6 @@
 //! `crosstie service`: the unit by which systemd runs a node.
 
-mod unit;
+pub(crate) mod unit;
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};

@@ -7,7 +7,7 @@ use anyhow::bail;
 
 /// The default configuration and node directory.
 pub(super) const CONFIG: &str = "/etc/crosstie/config.json";
-pub(super) const CBDIR: &str = "/var/lib/crosstie";
+pub(crate) const CBDIR: &str = "/var/lib/crosstie";
 
 const TEMPLATE: &str = include_str!("crosstie.service");
 
