@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 import pika
+from pika.adapters.blocking_connection import BlockingChannel
 from rig.http import Answer, Http
 
 # Name: tags. The password is the name.
@@ -128,7 +129,25 @@ def prepare(api: Api) -> pika.BlockingConnection:
     channel.basic_qos(prefetch_count=5)
     channel.queue_declare("consumed", exclusive=True)
     channel.basic_consume("consumed", lambda *_: None, consumer_tag="tag")
+    pass_messages(channel)
     return connection
+
+
+def pass_messages(channel: BlockingChannel) -> None:
+    """Pass messages in each way that has a counter."""
+    channel.queue_declare("counted", durable=True)
+    channel.confirm_delivery()
+    for _ in range(3):
+        channel.basic_publish("amq.direct", "nowhere", b"dropped")
+        channel.basic_publish("", "counted", b"passes")
+    channel.basic_publish("", "consumed", b"is delivered")
+    method, *_ = channel.basic_get("counted")
+    channel.basic_reject(method.delivery_tag)
+    method, *_ = channel.basic_get("counted")
+    channel.basic_ack(method.delivery_tag)
+    channel.basic_get("counted", auto_ack=True)
+    channel.basic_get("counted", auto_ack=True)
+    assert channel.basic_get("counted") == (None, None, None)
 
 
 def names(api: Api) -> dict[str, str]:
@@ -200,6 +219,13 @@ SINGLE = (
     "queues/%2F/m1",
     "queues/%2F/quorum",
     "queues/%2F/consumed",
+    "queues/%2F/counted",
+    "queues/%2F/counted?columns=message_stats.ack,messages_details.rate",
+    "queues/%2F/counted?columns=message_stats.publish_details.rate",
+    "queues/%2F/counted?columns=message_stats.nope",
+    "exchanges/%2F/amq.direct",
+    "overview?columns=churn_rates.queue_created,message_stats.publish",
+    "vhosts/%2F?columns=message_stats.deliver_get,recv_oct",
     "queues/",
     "queues?columns=name,messages",
     "queues?columns=nope",

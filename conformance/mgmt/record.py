@@ -11,6 +11,7 @@ import json
 import sys
 import tempfile
 from pathlib import Path
+from urllib.parse import quote
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
@@ -62,8 +63,12 @@ def recorded(api: cases.Api) -> dict[str, dict]:
         # The client answers heartbeats.
         connection.process_data_events(0.1)
         queues = api.json("queues")
+        stats = [api.json("vhosts/%2F").get("message_stats", {})]
+        listed = api.json("channels?sort=name")[:1]
+        stats += [channel.get("message_stats", {}) for channel in listed]
         return (
             all("messages" in queue and "policy" in queue for queue in queues)
+            and all({"publish", "deliver_get"} <= counted.keys() for counted in stats)
             and len(api.json("channels")) == 2
             and len(api.json("consumers")) == 1
         )
@@ -92,6 +97,10 @@ def people(api: cases.Api) -> None:
         path = vhost.replace("/", "%2F")
         for user, permission in permissions.items():
             assert api.ask("PUT", f"permissions/{path}/{user}", permission).status in (201, 204)
+    for kind in ("policies", "operator-policies"):
+        for policy in api.json(kind):
+            path = f"{kind}/{quote(policy['vhost'], safe='')}/{policy['name']}"
+            assert api.ask("DELETE", path).status == 204
     for name in ("test", "reader", "limited", "nobody"):
         assert api.ask("DELETE", f"users/{name}").status == 204
     for name in ("second", "empty"):

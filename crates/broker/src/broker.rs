@@ -263,9 +263,7 @@ impl Broker {
 
     /// Adds a peer that has entered its vhost.
     pub(crate) fn add_peer(&self, peer: &Arc<Peer>) {
-        self.totals
-            .connections_opened
-            .fetch_add(1, Ordering::Relaxed);
+        self.totals.count_in(peer);
         self.peers.lock().insert(peer.number, Arc::clone(peer));
         self.follow_users(peer);
         if !peer.vhost.is_open() {
@@ -276,10 +274,12 @@ impl Broker {
 
     /// Removes a peer that has left. Called before its place in the watch is reused.
     pub(crate) fn remove_peer(&self, number: u64) {
-        self.totals
-            .connections_closed
-            .fetch_add(1, Ordering::Relaxed);
-        let removed = self.peers.lock().remove(&number);
+        let mut peers = self.peers.lock();
+        let removed = peers.remove(&number);
+        if let Some(peer) = &removed {
+            self.totals.count_out(peer);
+        }
+        drop(peers);
         removed.iter().for_each(|peer| peer.seat.leave());
     }
 

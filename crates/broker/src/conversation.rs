@@ -332,6 +332,8 @@ impl Conversation {
 }
 
 impl Converse for Conversation {
+    const IS_METERED: bool = true;
+
     fn take_successor(&mut self) -> Option<Successor> {
         let State::PassedOn(spliced) = &mut self.state else {
             return None;

@@ -6,14 +6,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crosstie_queues::{
-    BindingStatus, ChannelStatus, ConsumerStatus, Counts, Destination, ExchangeStatus, QueueView,
-    Vhost,
+    BindingStatus, ChannelStatus, ConsumerStatus, Counts, Destination, ExchangeStatus, Part,
+    QueueStatus, QueueView, Vhost,
 };
 use crosstie_transport::PeerAddress;
 use parking_lot::MutexGuard;
 
 use super::broker::Broker;
 use super::client::About;
+use super::listings::PLACES_MAX;
+use super::octets::Octets;
 use super::peer::Peer;
 use super::resident;
 use super::status::ConnectionStatus;
@@ -38,6 +40,7 @@ pub struct ConnectionView {
     pub is_tls: bool,
     /// Bytes that wait to be sent.
     pub queued_bytes: usize,
+    pub octets: Octets,
 }
 
 /// A channel of a connection.
@@ -122,6 +125,7 @@ impl Peer {
             frame_bytes_max: self.frame_bytes_max,
             is_tls: self.connection.is_tls(),
             queued_bytes: self.connection.queued_bytes(),
+            octets: self.octets(),
         }
     }
 
@@ -156,6 +160,14 @@ impl SharedVhost {
         // A queue that was deleted and declared between two parts is listed twice.
         names.dedup();
         names
+    }
+
+    /// Some of its queues, from that place on; 0 is the first.
+    pub fn queues_part(&self, place: usize) -> Part<QueueStatus> {
+        let vhost = self.lock();
+        let part = vhost.queues_part(place, PLACES_MAX);
+        MutexGuard::unlock_fair(vhost);
+        part
     }
 
     /// These queues, at most [`NAMES_MAX`]; `None` for those that do not exist.

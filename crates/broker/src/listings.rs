@@ -13,7 +13,7 @@ use super::status::{Alarm, BindingStatus, ExchangeStatus, QueueStatus, VhostStat
 use super::vhost::SharedVhost;
 
 /// Maximum number of queues, exchanges or bindings listed under one lock, which takes about 0.1 ms.
-const PLACES_MAX: usize = 1000;
+pub(super) const PLACES_MAX: usize = 1000;
 
 impl SharedVhost {
     /// Counts of the vhost, with sums over `queues`.

@@ -181,6 +181,11 @@ impl Operators {
         self.broker.users.now()
     }
 
+    /// The runtime of the broker's own tasks.
+    pub fn context(&self) -> &Handle {
+        &self.context
+    }
+
     pub fn broker(&self) -> &Arc<Broker> {
         &self.broker
     }

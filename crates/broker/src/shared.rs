@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-use crosstie_queues::{Page, Position, Record, StreamChange, StreamWant, Want};
+use crosstie_queues::{Counts, Page, Position, Record, StreamChange, StreamWant, Want};
 use crosstie_store::{
     Backup, Batch, Committer, CommitterConfig, DiskLow, NewSetting, NotCommitted, Store, StoreError,
 };
@@ -40,6 +40,8 @@ pub struct Shared {
     failure: Mutex<String>,
     /// The disk's state when it last became low, or recovered.
     disk: Mutex<Option<DiskLow>>,
+    /// The counters of vhosts that are gone.
+    pub(super) gone: Mutex<Counts>,
 }
 
 impl Shared {
@@ -52,6 +54,7 @@ impl Shared {
             stream_failure: Mutex::default(),
             failure: Mutex::default(),
             disk: Mutex::default(),
+            gone: Mutex::default(),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::mem;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crosstie_front::timer::Timer;
 use crosstie_queues::{ConnectionKey, Position, QueueId, Record, StreamChange, Time, Vhost};
@@ -14,7 +14,9 @@ use tokio::runtime::Handle;
 use super::backlog::Backlog;
 use super::clock::Clock;
 use super::commits::Commits;
+use super::commit_latency::CommitLatency;
 use super::flow::{FlowControl, Journaled, Published};
+use super::octets::Octets;
 use super::outbox::VhostOutbox;
 use super::peer::Peer;
 use super::phase::Phase;
@@ -48,6 +50,9 @@ pub struct SharedVhost {
     /// The way of its changes to the files of streams and to the store.
     pub(super) streams: StreamLine,
     pub(super) commits: Commits,
+    /// Those of connections that have left it.
+    pub(super) octets: Mutex<Octets>,
+    latency: CommitLatency,
 }
 
 /// The keeper of a vhost's journal.
@@ -99,11 +104,18 @@ impl SharedVhost {
             unreadable: Mutex::default(),
             streams: StreamLine::default(),
             commits: Commits::default(),
+            octets: Mutex::default(),
+            latency: CommitLatency::default(),
         }
     }
 
     pub fn name(&self) -> &Arc<str> {
         &self.name
+    }
+
+    /// The time from a record to its commit, as it was measured last.
+    pub fn commit_latency(&self) -> Duration {
+        self.latency.last()
     }
 
     /// Begins a turn, which its caller must finish.
@@ -130,6 +142,7 @@ impl SharedVhost {
         changes: Vec<StreamChange>,
         position: Position,
     ) -> usize {
+        self.latency.begin(position);
         match &self.keeper {
             Keeper::Local => self.submit_here(records, changes, position),
             // Its vhost has no streams.
@@ -207,6 +220,7 @@ impl SharedVhost {
         position: Position,
         result: Result<(), NotCommitted<'_>>,
     ) {
+        self.latency.end(position);
         if result.is_ok() {
             self.streams.note_committed(position);
         }
@@ -295,5 +309,7 @@ impl Drop for SharedVhost {
         self.free();
         self.shared.flow.memory_changed(memory_bytes, 0);
         self.shared.flow.judge_memory();
+        let counts = self.vhost.get_mut().totals();
+        self.shared.gone.lock().add_counters(&counts);
     }
 }

@@ -37,6 +37,9 @@ impl Arrival {
 
 /// The server's side of what a connection says.
 pub trait Converse: Protocol + Send + Unpin + 'static {
+    /// Whether each of its connections counts its bytes.
+    const IS_METERED: bool = false;
+
     /// Cleans up after the connection, however it ended.
     fn handle_ended(&mut self, ended: &Ended);
 
@@ -129,7 +132,7 @@ pub fn serve<C: Converse>(
     let there = Arc::clone(&workers);
     there.spawn_connection(move || {
         counters().count(Counter::ConnectionsOpened);
-        let connection = connection(&admitted.listening, socket)?;
+        let connection = connection(&admitted.listening, socket, C::IS_METERED)?;
         let conversation = begin(Arc::clone(&connection), admitted.excess);
         // A stop meanwhile did not find this connection in the watch.
         let is_stopping = admitted.listening.is_stopping();
@@ -235,7 +238,7 @@ fn end(
     }
 }
 
-fn connection(listening: &Listening, socket: Socket) -> Option<Arc<Connection>> {
+fn connection(listening: &Listening, socket: Socket, is_metered: bool) -> Option<Arc<Connection>> {
     let stage: Option<Box<Mutex<dyn Stage>>> = match &listening.tls {
         None => None,
         Some(presented) => match TlsStage::server(presented.now()) {
@@ -246,11 +249,11 @@ fn connection(listening: &Listening, socket: Socket) -> Option<Arc<Connection>> 
             }
         },
     };
-    Some(Arc::new(Connection::new(
-        socket,
-        stage,
-        Arc::clone(&listening.limits),
-    )))
+    let connection = Connection::new(socket, stage, Arc::clone(&listening.limits));
+    Some(Arc::new(match is_metered {
+        true => connection.with_meter(Arc::default()),
+        false => connection,
+    }))
 }
 
 #[cfg(test)]

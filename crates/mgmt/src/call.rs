@@ -10,6 +10,7 @@ use tokio::sync::Semaphore;
 use crate::answer::Answer;
 use crate::caller::Caller;
 use crate::request::{Head, Query};
+use crate::sampler::Sampler;
 use crate::surroundings::Surroundings;
 
 /// The API of one broker.
@@ -19,6 +20,7 @@ pub struct Api {
     pub(crate) logins: Logins,
     /// Imports of definitions are one at a time.
     pub(crate) importing: Arc<Semaphore>,
+    pub(crate) sampler: Arc<Sampler>,
 }
 
 /// The attempts to log in since the start.
@@ -43,6 +45,7 @@ impl Api {
             surroundings,
             logins: Logins::default(),
             importing: Arc::new(Semaphore::new(1)),
+            sampler: Arc::default(),
         })
     }
 }

@@ -1,15 +1,17 @@
 //! Channels: lists, and single ones.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use crosstie_broker::inspection::ChannelView;
 use serde_json::json;
 
 use crate::answer::Answer;
-use crate::call::Call;
+use crate::call::{Api, Call};
 use crate::list::{self, Source};
 use crate::row::{self, Columns, Row};
-use crate::{consumers, node};
+use crate::sampler::Figures;
+use crate::{consumers, node, stats};
 
 /// The channels that the user sees, by name.
 fn visible(call: &Call<'_>) -> Vec<Arc<ChannelView>> {
@@ -47,8 +49,9 @@ pub(crate) fn of_connection(call: &Call<'_>, connection: &str) -> Answer {
 
 fn listed(call: &Call<'_>, found: Vec<Arc<ChannelView>>) -> Answer {
     let node = node::name(call.api);
+    let api = Arc::clone(call.api);
     let source = Source::of(found, move |found: &Arc<ChannelView>, row| {
-        write(found, &node, row);
+        write(&api, found, &node, row);
     });
     list::pages(&call.query, source, |found| name(found))
 }
@@ -61,7 +64,7 @@ pub(crate) fn channel(call: &Call<'_>, asked: &str) -> Answer {
     let node = node::name(call.api);
     let mut out = Vec::new();
     row::object(&mut out, &Columns::default(), |row| {
-        write(&found, &node, row);
+        write(call.api, &found, &node, row);
         let mut consumers = match call.vhost(&found.vhost) {
             Ok(vhost) => vhost.consumer_views(),
             Err(_) => Vec::new(),
@@ -83,7 +86,7 @@ pub(crate) fn name(found: &ChannelView) -> String {
     format!("{} ({})", found.connection, found.status.number)
 }
 
-fn write(found: &ChannelView, node: &str, row: &mut Row<'_, '_>) {
+fn write(api: &Arc<Api>, found: &ChannelView, node: &str, row: &mut Row<'_, '_>) {
     let status = &found.status;
     row.text("name", &name(found));
     row.int("number", status.number);
@@ -108,4 +111,22 @@ fn write(found: &ChannelView, node: &str, row: &mut Row<'_, '_>) {
     row.int("prefetch_count", status.prefetch_count);
     row.int("global_prefetch_count", status.prefetch_count_global);
     row.int("pending_raft_commands", 0);
+    write_stats(api, found, row);
+}
+
+fn write_stats(api: &Arc<Api>, found: &ChannelView, row: &mut Row<'_, '_>) {
+    let counters = stats::of_channel(&found.status.tally);
+    if !row.wants("message_stats") || counters.iter().all(|count| *count == 0) {
+        return;
+    }
+    let sampler = &api.sampler;
+    let key = sampler.key((&found.connection, found.status.number));
+    let gauges = [];
+    let rates = sampler
+        .channels
+        .rates(Instant::now(), key, Figures { counters, gauges });
+    sampler.sweep_later(api.operators.context());
+    row.pruned("message_stats", |row| {
+        stats::write_of_channel(&counters, &rates.counters, row);
+    });
 }

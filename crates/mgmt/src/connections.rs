@@ -2,16 +2,17 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::UNIX_EPOCH;
+use std::time::{Instant, UNIX_EPOCH};
 
 use crosstie_broker::inspection::ConnectionView;
 use serde_json::{Value as Json, json};
 
 use crate::answer::Answer;
-use crate::call::Call;
+use crate::call::{Api, Call};
 use crate::list::{self, Source};
-use crate::node;
 use crate::row::{self, Columns, Row};
+use crate::sampler::Figures;
+use crate::{node, stats};
 
 /// The connections that the user sees: all with the tag `monitoring`, else the user's own.
 pub(crate) fn visible(call: &Call<'_>) -> Vec<ConnectionView> {
@@ -44,6 +45,7 @@ pub(crate) fn of_user(call: &Call<'_>, user: &str) -> Answer {
 fn listed(call: &Call<'_>, mut found: Vec<ConnectionView>) -> Answer {
     found.sort_by(|a, b| a.title.cmp(&b.title));
     let node = node::name(call.api);
+    let api = Arc::clone(call.api);
     let found = found.into_iter().map(Arc::new).collect();
     let is_operator = call.query.rows.is_some();
     let source = Source::of(found, move |found: &Arc<ConnectionView>, row| {
@@ -52,6 +54,7 @@ fn listed(call: &Call<'_>, mut found: Vec<ConnectionView>) -> Answer {
             row.int("number", found.status.number);
         }
         write(found, &node, true, row);
+        write_octets(&api, found, row);
     });
     list::pages(&call.query, source, |found| found.title.to_string())
 }
@@ -64,6 +67,7 @@ pub(crate) fn connection(call: &Call<'_>, name: &str) -> Answer {
     let mut out = Vec::new();
     row::object(&mut out, &Columns::default(), |row| {
         write(&found, &node::name(call.api), false, row);
+        write_octets(call.api, &found, row);
     });
     Answer::of_bytes(out)
 }
@@ -153,6 +157,22 @@ fn write(found: &ConnectionView, node: &str, is_listed: bool, row: &mut Row<'_, 
     if row.wants("client_properties") {
         row.json("client_properties", &client_properties(found));
     }
+}
+
+/// The bytes that came and went, and the system calls for them.
+fn write_octets(api: &Arc<Api>, found: &ConnectionView, row: &mut Row<'_, '_>) {
+    let octets = &found.octets;
+    let counters = [octets.received_bytes, octets.sent_bytes];
+    let sampler = &api.sampler;
+    let key = sampler.key(found.status.number);
+    let gauges = [];
+    let rates = sampler
+        .connections
+        .rates(Instant::now(), key, Figures { counters, gauges });
+    sampler.sweep_later(api.operators.context());
+    stats::write_each(&stats::OF_CONNECTIONS, &counters, &rates.counters, row);
+    row.int("recv_cnt", octets.reads);
+    row.int("send_cnt", octets.writes);
 }
 
 /// Those of the client's properties that the broker keeps.

@@ -1,12 +1,16 @@
 //! The node, as the only one of RabbitMQ's cluster.
 
+use std::sync::Arc;
+use std::time::Instant;
+
 use serde_json::json;
 
 use crate::answer::Answer;
 use crate::call::{Api, Call};
 use crate::list::{self, Source};
-use crate::process;
 use crate::row::{self, Columns, Row};
+use crate::sampler::{Figures, Rates};
+use crate::{process, stats};
 
 /// The types of exchanges, with RabbitMQ's descriptions.
 pub(crate) const EXCHANGE_TYPES: [(&str, &str); 9] = [
@@ -69,29 +73,33 @@ pub(crate) fn node(call: &Call<'_>, asked: &str) -> Answer {
     Answer::of_bytes(out)
 }
 
-fn write(api: &Api, row: &mut Row<'_, '_>) {
+fn write(api: &Arc<Api>, row: &mut Row<'_, '_>) {
     let broker = api.operators.broker();
     let particulars = &broker.particulars;
     let flow = &broker.shared.flow;
     row.json("partitions", &json!([]));
     row.text("os_pid", &std::process::id().to_string());
     let (open, max) = process::descriptors();
+    let (threads, threads_max) = process::threads();
+    let free = process::free_bytes(&particulars.store).unwrap_or(0);
+    let now = [
+        flow.memory_bytes() as u64,
+        open,
+        broker.peers() as u64,
+        threads,
+        free,
+    ];
+    let (churn, rates) = sampled(api, Instant::now(), now);
     row.int("fd_total", max);
-    row.int("fd_used", open);
     row.int("sockets_total", max);
-    row.int("sockets_used", broker.peers());
     row.int("mem_limit", particulars.memory_bytes_max);
-    row.int("mem_used", flow.memory_bytes());
+    stats::write_each(&GAUGES, &now, &rates.gauges, row);
+    stats::write_each(&stats::CHURN, &churn, &rates.counters, row);
     row.boolean("mem_alarm", flow.is_memory_full());
     row.text("mem_calculation_strategy", "messages");
     row.int("disk_free_limit", particulars.disk_free_bytes_min);
-    if let Some(free) = process::free_bytes(&particulars.store) {
-        row.int("disk_free", free);
-    }
     row.boolean("disk_free_alarm", flow.is_disk_low());
-    let (threads, threads_max) = process::threads();
     row.int("proc_total", threads_max);
-    row.int("proc_used", threads);
     row.text("rates_mode", "basic");
     row.int("uptime", particulars.uptime().as_millis() as u64);
     row.int("run_queue", process::ready_threads());
@@ -124,6 +132,38 @@ fn write(api: &Api, row: &mut Row<'_, '_>) {
     // rabbitmqadmin 2 requires it.
     row.boolean("being_drained", false);
     row.json("cluster_links", &json!([]));
+}
+
+const GAUGES: [&str; 5] = [
+    "mem_used",
+    "fd_used",
+    "sockets_used",
+    "proc_used",
+    "disk_free",
+];
+
+/// The numbers of objects opened and closed, with the rates of these and of the gauges.
+fn sampled(api: &Arc<Api>, now: Instant, gauges: [u64; 5]) -> ([u64; 7], Rates<7, 5>) {
+    let broker = api.operators.broker();
+    let counters = stats::of_churn(broker.churn(), &broker.counters());
+    let sampler = &api.sampler;
+    let key = sampler.key("node");
+    let rates = sampler.nodes.rates(now, key, Figures { counters, gauges });
+    sampler.sweep_later(api.operators.context());
+    (counters, rates)
+}
+
+/// The numbers of objects opened and closed, and their rates.
+pub(crate) fn churn(api: &Arc<Api>, now: Instant) -> ([u64; 7], [f64; 7]) {
+    let broker = api.operators.broker();
+    let counters = stats::of_churn(broker.churn(), &broker.counters());
+    let sampler = &api.sampler;
+    let figures = Figures {
+        counters,
+        gauges: [],
+    };
+    let rates = sampler.churn.rates(now, sampler.key("churn"), figures);
+    (counters, rates.counters)
 }
 
 /// Forgets the logins of the management API; those of AMQP stay, as metrics count them.

@@ -1,5 +1,7 @@
 //! The overview, and the small facts about the broker.
 
+use std::time::Instant;
+
 use crosstie_queues::Counts;
 use serde_json::{Value as Json, json};
 
@@ -8,6 +10,8 @@ use crate::call::Call;
 use crate::node;
 use crate::route::Place;
 use crate::row::{self, Columns, Row};
+use crate::sampler::Figures;
+use crate::stats;
 
 /// Answers that need no login.
 pub(crate) fn open_to_all(place: &Place<'_>) -> Answer {
@@ -100,7 +104,13 @@ fn write(call: &Call<'_>, row: &mut Row<'_, '_>) {
     row.text("release_series_support_status", "supported");
     row.boolean("disable_stats", false);
     row.boolean("enable_queue_totals", false);
-    if row.wants("queue_totals") || row.wants("object_totals") {
+    let counted = [
+        "queue_totals",
+        "object_totals",
+        "message_stats",
+        "churn_rates",
+    ];
+    if counted.iter().any(|name| row.wants(name)) {
         totals(call, row);
     }
     row.int("statistics_db_event_queue", 0);
@@ -132,6 +142,7 @@ fn totals(call: &Call<'_>, row: &mut Row<'_, '_>) {
     };
     for vhost in vhosts {
         let counts = vhost.counts_walked();
+        all.add_counters(&counts);
         all.connections += counts.connections;
         all.channels += counts.channels;
         all.consumers += counts.consumers;
@@ -140,14 +151,19 @@ fn totals(call: &Call<'_>, row: &mut Row<'_, '_>) {
         all.messages_ready += counts.messages_ready;
         all.messages_unacknowledged += counts.messages_unacknowledged;
     }
-    row.nested("queue_totals", |row| {
-        if all.queues > 0 {
-            let (ready, held) = (all.messages_ready, all.messages_unacknowledged);
-            row.int("messages", ready + held);
-            row.int("messages_ready", ready);
-            row.int("messages_unacknowledged", held);
-        }
-    });
+    if sees_all {
+        all = Counts {
+            messages_ready: all.messages_ready,
+            messages_unacknowledged: all.messages_unacknowledged,
+            connections: all.connections,
+            channels: all.channels,
+            consumers: all.consumers,
+            exchanges: all.exchanges,
+            queues: all.queues,
+            ..call.api.operators.broker().counters()
+        };
+    }
+    rates(call, &all, row);
     row.nested("object_totals", |row| {
         row.int("channels", all.channels);
         row.int("connections", all.connections);
@@ -156,5 +172,37 @@ fn totals(call: &Call<'_>, row: &mut Row<'_, '_>) {
         }
         row.int("exchanges", all.exchanges);
         row.int("queues", all.queues);
+    });
+}
+
+/// The counters of those vhosts, and how fast they grow.
+fn rates(call: &Call<'_>, all: &Counts, row: &mut Row<'_, '_>) {
+    let sampler = &call.api.sampler;
+    let sees_all = call.caller.is_monitoring();
+    // Users with the same rights have the same sums.
+    let whose = (!sees_all).then(|| call.caller.name());
+    let counters = stats::of_counts(all);
+    let figures = Figures {
+        counters: stats::with_octets(counters, [0; 2]),
+        gauges: [
+            all.messages_ready as u64,
+            all.messages_unacknowledged as u64,
+        ],
+    };
+    let now = Instant::now();
+    let key = sampler.key(("overview", whose));
+    let rates = sampler.totals.rates(now, key, figures);
+    sampler.sweep_later(call.api.operators.context());
+    row.nested("message_stats", |row| {
+        stats::write_of_channel(&counters, &rates.counters[..counters.len()], row);
+    });
+    let (churn, churn_rates) = node::churn(call.api, now);
+    row.nested("churn_rates", |row| {
+        stats::write_each(&stats::CHURN, &churn, &churn_rates, row);
+    });
+    row.nested("queue_totals", |row| {
+        if all.queues > 0 {
+            stats::write_messages(figures.gauges, rates.gauges, row);
+        }
     });
 }

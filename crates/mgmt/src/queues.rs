@@ -1,17 +1,19 @@
 //! Queues: lists and single ones.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use crosstie_broker::vhost::SharedVhost;
 use crosstie_queues::QueueView;
 use serde_json::{Value as Json, json};
 
 use crate::answer::Answer;
-use crate::call::Call;
+use crate::call::{Api, Call};
 use crate::consumers;
 use crate::list::{self, Source};
 use crate::row::{self, Columns, Row};
-use crate::{node, policies};
+use crate::sampler::Figures;
+use crate::{node, policies, stats};
 
 /// Maximum number of consumers in the answer for one queue.
 const CONSUMERS_MAX: usize = 10_000;
@@ -51,11 +53,12 @@ pub(crate) fn queues(call: &Call<'_>, vhost: Option<&str>) -> Answer {
     }
     let node = node::name(call.api);
     let detail = Detail::of(call);
+    let api = Arc::clone(call.api);
     let source = Source {
         items,
         fetch: Box::new(move |items: &[(usize, Arc<str>)]| fetch(&vhosts, items)),
         write: Box::new(move |found: &Found, row: &mut Row<'_, '_>| {
-            write(found, &node, detail, row);
+            write(&api, found, &node, detail, row);
         }),
     };
     list::pages(&call.query, source, |(_, name)| name.to_string())
@@ -113,12 +116,18 @@ pub(crate) fn queue(call: &Call<'_>, vhost: &str, name: &str) -> Answer {
                 row.int("peer_port", port.parse::<u16>().unwrap_or(0));
             });
         }
-        write(&found, &node::name(call.api), Detail::of(call), row);
+        write(
+            call.api,
+            &found,
+            &node::name(call.api),
+            Detail::of(call),
+            row,
+        );
     });
     Answer::of_bytes(out)
 }
 
-fn write(found: &Found, node: &str, detail: Detail, row: &mut Row<'_, '_>) {
+fn write(api: &Arc<Api>, found: &Found, node: &str, detail: Detail, row: &mut Row<'_, '_>) {
     let Found { vhost, view } = found;
     let queue = &view.status;
     row.text("name", &queue.name);
@@ -144,21 +153,61 @@ fn write(found: &Found, node: &str, detail: Detail, row: &mut Row<'_, '_>) {
         }
         _ => row.text("node", node),
     }
+    match detail.has_statistics {
+        true => write_rates(api, found, row),
+        false => write_totals(view, detail, row),
+    }
     write_messages(view, detail, row);
+}
+
+/// The counters, and the messages with their changes.
+fn write_rates(api: &Arc<Api>, found: &Found, row: &mut Row<'_, '_>) {
+    row.text("state", "running");
+    let wanted = [
+        "message_stats",
+        "messages",
+        "messages_ready",
+        "messages_unacknowledged",
+    ];
+    let details = wanted[1..].iter().map(|name| format!("{name}_details"));
+    if !wanted.iter().any(|name| row.wants(name))
+        && !details.into_iter().any(|name| row.wants(&name))
+    {
+        return;
+    }
+    let queue = &found.view.status;
+    let figures = Figures {
+        counters: stats::of_queue(&queue.tally),
+        gauges: [
+            queue.messages_ready as u64,
+            queue.messages_unacknowledged as u64,
+        ],
+    };
+    let sampler = &api.sampler;
+    let key = sampler.key((&found.vhost, &queue.name));
+    let rates = sampler.queues.rates(Instant::now(), key, figures);
+    sampler.sweep_later(api.operators.context());
+    stats::write_messages(figures.gauges, rates.gauges, row);
+    stats::write_of_queue(&figures.counters, &rates.counters, row);
+}
+
+/// The number of messages, or that there are no statistics.
+fn write_totals(view: &QueueView, detail: Detail, row: &mut Row<'_, '_>) {
+    let queue = &view.status;
+    if !detail.has_totals {
+        return row.text("state", "live");
+    }
+    let (ready, held) = (queue.messages_ready, queue.messages_unacknowledged);
+    row.text("state", "running");
+    row.int("messages", ready + held);
+    row.int("messages_ready", ready);
+    row.int("messages_unacknowledged", held);
 }
 
 /// The messages and the consumers of a queue.
 fn write_messages(view: &QueueView, detail: Detail, row: &mut Row<'_, '_>) {
     let queue = &view.status;
     let (ready, held) = (queue.messages_ready, queue.messages_unacknowledged);
-    if detail.has_totals {
-        row.text("state", "running");
-        row.int("messages", ready + held);
-        row.int("messages_ready", ready);
-        row.int("messages_unacknowledged", held);
-    } else {
-        row.text("state", "live");
-    }
     if !detail.has_statistics {
         let policy = queue.applied.as_ref().and_then(|applied| applied.policy());
         if let Some(policy) = policy {
@@ -172,7 +221,7 @@ fn write_messages(view: &QueueView, detail: Detail, row: &mut Row<'_, '_>) {
     if queue.kind == "stream" {
         return;
     }
-    let in_memory = view.messages_in_memory.min(ready);
+    let in_memory = queue.messages_in_memory.min(ready);
     row.int("messages_ram", in_memory + held);
     row.int("message_bytes_ready", queue.message_bytes);
     // RabbitMQ measures how long a queue waits for its consumers. Nothing here does.

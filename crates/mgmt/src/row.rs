@@ -35,6 +35,21 @@ enum Wanted<'c> {
 }
 
 impl<'c> Wanted<'c> {
+    /// The wanted part of an object.
+    fn below(&self, name: &str) -> Self {
+        let Self::Paths(paths) = self else {
+            return Self::All;
+        };
+        let named = paths
+            .iter()
+            .filter(|path| path.first().is_some_and(|first| first == name));
+        let below: Vec<&'c [String]> = named.map(|path| &path[1..]).collect();
+        match below.iter().any(|path| path.is_empty()) {
+            true => Self::All,
+            false => Self::Paths(below),
+        }
+    }
+
     fn has(&self, name: &str) -> bool {
         match self {
             Self::All => true,
@@ -116,6 +131,12 @@ impl<'c> Row<'_, 'c> {
         }
     }
 
+    pub(crate) fn float(&mut self, name: &str, value: f64) {
+        if let Some(out) = self.field(name) {
+            json(&Json::from(value), out);
+        }
+    }
+
     pub(crate) fn boolean(&mut self, name: &str, value: bool) {
         if let Some(out) = self.field(name) {
             out.extend_from_slice(if value { b"true" } else { b"false" });
@@ -139,6 +160,15 @@ impl<'c> Row<'_, 'c> {
     pub(crate) fn nested(&mut self, name: &str, write: impl FnOnce(&mut Row<'_, '_>)) {
         if let Some(out) = self.field(name) {
             whole(out, write);
+        }
+    }
+
+    /// An object of which columns may name a part.
+    pub(crate) fn pruned(&mut self, name: &str, write: impl FnOnce(&mut Row<'_, 'c>)) {
+        if self.wanted.has(name) {
+            let below = self.wanted.below(name);
+            self.begin(name);
+            written(self.out, below, write);
         }
     }
 
@@ -220,6 +250,10 @@ mod tests {
             row.int("messages", 5_usize);
             row.json("arguments", &serde_json::json!({"x": [1]}));
             row.objects("consumers", [1, 2], |tag, row| row.int("tag", *tag));
+            row.pruned("stats", |row| {
+                row.int("publish", 1);
+                row.pruned("details", |row| row.float("rate", 0.0));
+            });
         });
         String::from_utf8(out).expect("is text")
     }
@@ -229,8 +263,17 @@ mod tests {
         for (columns, expected) in [
             (
                 "",
-                r#"{"name":"q\"\n","messages":5,"arguments":{"x":[1]},"consumers":[{"tag":1},{"tag":2}]}"#,
+                r#"{"name":"q\"\n","messages":5,"arguments":{"x":[1]},"consumers":[{"tag":1},{"tag":2}],"stats":{"publish":1,"details":{"rate":0.0}}}"#,
             ),
+            (
+                "stats.details.rate",
+                r#"{"stats":{"details":{"rate":0.0}}}"#,
+            ),
+            (
+                "stats,stats.publish",
+                r#"{"stats":{"publish":1,"details":{"rate":0.0}}}"#,
+            ),
+            ("stats.nope", r#"{"stats":[]}"#),
             ("messages,unknown", r#"{"messages":5}"#),
             // Objects that RabbitMQ does not look into come whole.
             ("arguments.x", r#"{"arguments":{"x":[1]}}"#),

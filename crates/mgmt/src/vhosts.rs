@@ -1,15 +1,38 @@
 //! Virtual hosts: lists, and single ones.
 
 use std::sync::Arc;
+use std::time::Instant;
 
+use crosstie_broker::sums::Octets;
 use crosstie_broker::vhost::SharedVhost;
 use serde_json::Value as Json;
 
 use crate::answer::Answer;
-use crate::call::Call;
+use crate::call::{Api, Call};
 use crate::list::{self, Source};
 use crate::row::{self, Columns, Row};
-use crate::{node, settings};
+use crate::sampler::Figures;
+use crate::{node, settings, stats};
+
+/// A vhost, with what is read once for all of them.
+#[derive(Clone)]
+struct Found {
+    vhost: Arc<SharedVhost>,
+    about: Json,
+    octets: Octets,
+}
+
+impl Found {
+    fn of(call: &Call<'_>, vhosts: Vec<Arc<SharedVhost>>) -> Vec<Self> {
+        let octets = call.api.operators.broker().octets_of_vhosts();
+        let found = vhosts.into_iter().map(|vhost| Self {
+            about: settings::of_vhost(call, vhost.name()),
+            octets: octets.get(vhost.name()).copied().unwrap_or_default(),
+            vhost,
+        });
+        found.collect()
+    }
+}
 
 /// The vhosts that the user sees: all with the tag `monitoring`.
 pub(crate) fn vhosts(call: &Call<'_>) -> Answer {
@@ -18,40 +41,71 @@ pub(crate) fn vhosts(call: &Call<'_>) -> Answer {
         false => call.visible_vhosts(),
     };
     let node = node::name(call.api);
-    let vhosts = vhosts.into_iter().map(|vhost| {
-        let about = settings::of_vhost(call, vhost.name());
-        (vhost, about)
+    let api = Arc::clone(call.api);
+    let source = Source::of(Found::of(call, vhosts), move |found, row| {
+        write(&api, found, &node, row);
     });
-    let source = Source::of(vhosts.collect(), move |(vhost, about), row| {
-        write(vhost, about, &node, row);
-    });
-    list::pages(&call.query, source, |(vhost, _)| vhost.name().to_string())
+    list::pages(&call.query, source, |found| found.vhost.name().to_string())
 }
 
 pub(crate) fn vhost(call: &Call<'_>, name: &str) -> Answer {
-    let Ok(vhost) = call.vhost(name) else {
+    let vhost = call.vhost(name).ok();
+    let found = vhost.and_then(|vhost| Found::of(call, vec![vhost]).pop());
+    let Some(found) = found else {
         return Answer::not_found();
     };
     let columns = Columns::parse(call.query.get("columns").unwrap_or_default());
     let mut out = Vec::new();
     row::object(&mut out, &columns, |row| {
-        let about = settings::of_vhost(call, name);
-        write(&vhost, &about, &node::name(call.api), row);
+        write(call.api, &found, &node::name(call.api), row);
     });
     Answer::of_bytes(out)
 }
 
-fn write(vhost: &Arc<SharedVhost>, about: &Json, node: &str, row: &mut Row<'_, '_>) {
-    for (name, value) in about.as_object().into_iter().flatten() {
+/// Figures for which all queues of a vhost are walked.
+const COUNTED: [&str; 10] = [
+    "messages",
+    "messages_details",
+    "messages_ready",
+    "messages_ready_details",
+    "messages_unacknowledged",
+    "messages_unacknowledged_details",
+    "message_stats",
+    "recv_oct_details",
+    "send_oct_details",
+    "recv_oct",
+];
+
+fn write(api: &Arc<Api>, found: &Found, node: &str, row: &mut Row<'_, '_>) {
+    for (name, value) in found.about.as_object().into_iter().flatten() {
         row.json(name, value);
     }
     row.nested("cluster_state", |row| row.text(node, "running"));
-    let counted = ["messages", "messages_ready", "messages_unacknowledged"];
-    if counted.iter().any(|name| row.wants(name)) {
-        let counts = vhost.counts_walked();
-        let (ready, held) = (counts.messages_ready, counts.messages_unacknowledged);
-        row.int("messages", ready + held);
-        row.int("messages_ready", ready);
-        row.int("messages_unacknowledged", held);
+    if !COUNTED.iter().any(|name| row.wants(name)) {
+        return;
+    }
+    let counts = found.vhost.counts_walked();
+    let counters = stats::of_counts(&counts);
+    let octets = [found.octets.received_bytes, found.octets.sent_bytes];
+    let figures = Figures {
+        counters: stats::with_octets(counters, octets),
+        gauges: [
+            counts.messages_ready as u64,
+            counts.messages_unacknowledged as u64,
+        ],
+    };
+    let sampler = &api.sampler;
+    let key = sampler.key(found.vhost.name());
+    let rates = sampler.totals.rates(Instant::now(), key, figures);
+    sampler.sweep_later(api.operators.context());
+    stats::write_messages(figures.gauges, rates.gauges, row);
+    let (of_messages, of_octets) = rates.counters.split_at(counters.len());
+    if counters.iter().any(|count| *count > 0) {
+        row.pruned("message_stats", |row| {
+            stats::write_of_channel(&counters, of_messages, row);
+        });
+    }
+    if octets != [0; 2] {
+        stats::write_each(&stats::OF_CONNECTIONS, &octets, of_octets, row);
     }
 }

@@ -7,13 +7,20 @@
 use crate::queues::Entry;
 use crate::queues::Messages;
 use crate::steps::Steps;
-use crate::{Counts, Journal, MessageContent, Position, Record, StreamChange};
+use crate::{Counts, Deliveries, Journal, MessageContent, Position, Record, StreamChange};
+
+/// The counters of one type of queues, at a place that is a power of two: to find it costs one instruction.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+pub(crate) struct OfKind(pub(crate) Deliveries);
 
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     pub(crate) journal: Journal,
     /// The running sums; other counts are computed on request.
     pub(crate) counts: Counts,
+    /// Messages that left queues, by [`crate::QueueKind`].
+    pub(crate) deliveries: [OfKind; 3],
     pub(crate) steps: Steps,
     /// The store has committed everything up to here.
     pub(crate) committed: Position,
@@ -25,6 +32,16 @@ impl Ledger {
     pub(crate) fn record(&mut self, record: Record) {
         self.journal.position.0 += 1;
         self.journal.records.push(record);
+    }
+
+    /// Counts a publication; `is_first`: its channel has published nothing before.
+    #[inline(always)]
+    pub(crate) fn count_published(&mut self, bytes: usize, is_first: bool) {
+        self.counts.published += 1;
+        self.counts.sizes.count(bytes);
+        if is_first {
+            self.counts.publishers += 1;
+        }
     }
 
     /// Notes a change of a stream. It has a position as a record has.

@@ -36,6 +36,7 @@ mod slab;
 mod status;
 mod steps;
 mod streams;
+mod tally;
 mod time;
 mod timers;
 mod topology;
@@ -60,6 +61,7 @@ pub use streams::{
     StreamAppend, StreamChange, StreamDeclared, StreamExtent, StreamFilter, StreamFrom,
     StreamLimits, StreamMessage, StreamPage, StreamPlace, StreamWant,
 };
+pub use tally::{ChannelTally, Deliveries, ExchangeTally, QueueTally, SIZES, Sizes};
 pub use time::Time;
 pub use topology::{QueueKind, arguments_hash};
 pub use vhost::{DeleteIf, OperatorError, Vhost};

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use crosstie_amqp::TableBuf;
 
 use crate::policy::Applied;
-use crate::{ConnectionKey, Destination};
+use crate::{
+    ChannelTally, ConnectionKey, Deliveries, Destination, ExchangeTally, QueueTally, Sizes,
+};
 
 /// A part of a listing.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +29,8 @@ pub struct QueueStatus {
     /// Of a stream: its offsets from the first kept one to the last.
     pub messages_ready: usize,
     pub messages_unacknowledged: usize,
+    /// Ready messages in memory. Those on the disk alone are the rest.
+    pub messages_in_memory: usize,
     /// Bytes of all its messages; a message in several queues counts in each.
     pub message_bytes: usize,
     /// Dead letters that it keeps until their targets have accepted them; they count for its bounds.
@@ -34,14 +38,13 @@ pub struct QueueStatus {
     pub consumers: usize,
     /// The policies that apply to it.
     pub applied: Option<Arc<Applied>>,
+    pub tally: QueueTally,
 }
 
 /// A queue in the detail of RabbitMQ's management API.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueueView {
     pub status: QueueStatus,
-    /// Ready messages in memory. Those on the disk alone are the rest.
-    pub messages_in_memory: usize,
     /// The consumer with the exclusive right to the queue.
     pub exclusive_consumer: Option<Arc<str>>,
     /// The active consumer of a queue with `x-single-active-consumer`.
@@ -59,10 +62,13 @@ pub struct ExchangeStatus {
     pub auto_delete: bool,
     pub internal: bool,
     pub arguments: TableBuf,
+    /// Bindings from it; those of the default exchange are not counted.
+    pub bindings: usize,
     /// Messages that it holds back until they are due (`x-delayed-message`).
     pub messages_delayed: usize,
     /// The policies that apply to it.
     pub applied: Option<Arc<Applied>>,
+    pub tally: ExchangeTally,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -109,6 +115,7 @@ pub struct ChannelStatus {
     pub is_transactional: bool,
     /// Publications and acknowledgements of its open transaction.
     pub uncommitted: Uncommitted,
+    pub tally: ChannelTally,
 }
 
 /// The methods of an open transaction.
@@ -155,8 +162,17 @@ pub struct Counts {
     pub dead_letters_waiting: usize,
     /// Dead letters that queues keep until their targets have accepted them.
     pub dead_letters_kept: usize,
+    /// Channels that have published.
+    pub publishers: usize,
+    /// Positions in the journal: of the last record, and of the last one that a store has.
+    pub recorded: u64,
+    pub stored: u64,
     /// Counters since the start, from here on.
     pub published: u64,
+    /// Published on channels in confirm mode.
+    pub published_to_confirm: u64,
+    /// Queues that publications were routed to.
+    pub routed: u64,
     pub delivered: u64,
     pub acknowledged: u64,
     pub redelivered: u64,
@@ -174,4 +190,50 @@ pub struct Counts {
     /// Transactions.
     pub committed: u64,
     pub rolled_back: u64,
+    pub channels_opened: u64,
+    pub channels_closed: u64,
+    /// Declarations of queues, new or not.
+    pub queues_declared: u64,
+    pub queues_created: u64,
+    pub queues_deleted: u64,
+    /// Messages that left queues, by [`crate::QueueKind`].
+    pub deliveries: [Deliveries; 3],
+    /// The sizes of all that were published.
+    pub sizes: Sizes,
+}
+
+impl Counts {
+    /// Adds the counters of another vhost, and no gauges.
+    pub fn add_counters(&mut self, other: &Self) {
+        let counters: [(&mut u64, u64); 21] = [
+            (&mut self.published, other.published),
+            (&mut self.published_to_confirm, other.published_to_confirm),
+            (&mut self.routed, other.routed),
+            (&mut self.delivered, other.delivered),
+            (&mut self.acknowledged, other.acknowledged),
+            (&mut self.redelivered, other.redelivered),
+            (&mut self.confirmed, other.confirmed),
+            (&mut self.returned, other.returned),
+            (&mut self.unroutable, other.unroutable),
+            (&mut self.expired, other.expired),
+            (&mut self.dropped, other.dropped),
+            (&mut self.dead_lettered, other.dead_lettered),
+            (&mut self.dead_letters_cut, other.dead_letters_cut),
+            (&mut self.history_evicted, other.history_evicted),
+            (&mut self.committed, other.committed),
+            (&mut self.rolled_back, other.rolled_back),
+            (&mut self.channels_opened, other.channels_opened),
+            (&mut self.channels_closed, other.channels_closed),
+            (&mut self.queues_declared, other.queues_declared),
+            (&mut self.queues_created, other.queues_created),
+            (&mut self.queues_deleted, other.queues_deleted),
+        ];
+        for (counter, other) in counters {
+            *counter += other;
+        }
+        for (own, other) in self.deliveries.iter_mut().zip(&other.deliveries) {
+            own.add(other);
+        }
+        self.sizes.add(&other.sizes);
+    }
 }

@@ -22,6 +22,7 @@
 //! rest                                             the vhost ends in good order, and starts again
 //! copy                                             the vhost starts again with a copy of the store
 //! holds ready=1 unacked=0 queues=1                 and other counts
+//! counted queue q published=1 sent=1               all its counters above 0; or: exchange, channel, type
 //! purge q 1                                        an operator; that many messages go
 //! delete q 1
 //! policy p ^q {max-length=2} 1 queues               or: operator-policy, policy p gone

@@ -6,13 +6,25 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crosstie_transport::Meter;
 
 /// Counters of one testee, shared by its connections.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Statistics {
     handshakes: AtomicU64,
     messages: AtomicU64,
     bytes: AtomicU64,
     connected: AtomicU64,
     pub(crate) wire: Arc<Meter>,
+}
+
+impl Default for Statistics {
+    fn default() -> Self {
+        Self {
+            handshakes: AtomicU64::new(0),
+            messages: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            connected: AtomicU64::new(0),
+            wire: Arc::new(Meter::apart()),
+        }
+    }
 }
 
 impl Statistics {

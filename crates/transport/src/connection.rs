@@ -77,6 +77,11 @@ impl Connection {
         self
     }
 
+    /// Counts the socket's bytes, if it was given.
+    pub fn meter(&self) -> Option<&Meter> {
+        self.meter.as_deref()
+    }
+
     /// Queues the bytes that `write` appends, to be sent after the current input has been handled. A caller without an
     /// input, or outside a pump, calls [`crate::uncork`] afterwards.
     pub fn append<E>(

@@ -138,7 +138,7 @@ impl Connection {
         cork::note_sent(count);
         match &self.meter {
             Some(meter) => meter.add_sent(count),
-            None => meter::add_sent_unmetered(count),
+            None => meter::add_sent(count),
         }
     }
 

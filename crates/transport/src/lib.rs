@@ -64,7 +64,7 @@ pub use cork::{
 pub use kept::Kept;
 pub use listener::{Endpoint, Listener, TcpOptions, bind_group};
 pub use mailbox::{Portion, Taken, Taker};
-pub use meter::{Meter, sent_bytes_unmetered};
+pub use meter::{Meter, sent_bytes};
 pub use out::{ConnectionLimits, Refused};
 pub use overflow::{Bounds, Overflow, Queued};
 pub use proxied::{Unproxied, receive_proxy_header};

@@ -1,10 +1,11 @@
 //! A channel: its unacknowledged deliveries, and its limits.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use super::unacked::Unacked;
 use crate::keys::ConsumerKey;
-use crate::{ChannelKey, ConnectionKey, Time};
+use crate::{ChannelKey, ChannelTally, ConnectionKey, Deliveries, Time};
 
 #[derive(Debug)]
 pub(crate) struct Channel {
@@ -33,6 +34,14 @@ pub(crate) struct Channel {
     pub(super) timer: Option<Time>,
     /// Whether a timer delivers what a higher limit allows.
     pub(super) has_room_timer: bool,
+    /// Publications. A cell, because it is counted while others borrow the channel.
+    pub(crate) published: Cell<u64>,
+    /// Publications that were returned, and those that were dropped, because they had no route.
+    pub(crate) unrouted: [u64; 2],
+    /// Deliveries that were to be acknowledged, with those of `basic.get`.
+    pub(super) held: u64,
+    /// Without [`Deliveries::sent`] and [`Deliveries::sent_to_ack`], which follow from the others and the delivery tags.
+    pub(super) out: Deliveries,
 }
 
 /// A consumer of `amq.rabbitmq.reply-to`.
@@ -69,6 +78,10 @@ impl Channel {
             reply_consumer: None,
             timer: None,
             has_room_timer: false,
+            published: Cell::new(0),
+            unrouted: [0; 2],
+            held: 0,
+            out: Deliveries::default(),
         }
     }
 
@@ -85,6 +98,31 @@ impl Channel {
         self.prefetch_count_global = 1;
         self.prefetched = usize::MAX / 2;
         self.reply_consumer = None;
+    }
+
+    /// Counts a publication; returns whether it is the first.
+    #[inline(always)]
+    pub(crate) fn count_published(&self) -> bool {
+        let published = self.published.get();
+        self.published.set(published + 1);
+        published == 0
+    }
+
+    /// Its counters; the confirms are in another room.
+    pub(crate) fn tally(&self, confirmed: u64) -> ChannelTally {
+        let out = self.out;
+        let [returned, dropped] = self.unrouted;
+        ChannelTally {
+            published: self.published.get(),
+            confirmed,
+            returned,
+            dropped,
+            out: Deliveries {
+                sent: self.last_tag.saturating_sub(out.got + out.got_no_ack),
+                sent_to_ack: self.held.saturating_sub(out.got),
+                ..out
+            },
+        }
     }
 
     /// Whether a delivery counts against the limit of all consumers together.

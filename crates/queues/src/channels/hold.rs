@@ -4,7 +4,7 @@ use crosstie_amqp::method::BasicQos;
 
 use super::{ChannelTimer, Channels, Delivery, Unacked};
 use crate::keys::ConsumerKey;
-use crate::{ChannelKey, QueueKey, Time};
+use crate::{ChannelKey, Deliveries, QueueKey, Time};
 
 impl<H> Channels<H> {
     /// Holds a delivered message until it is acknowledged.
@@ -13,6 +13,7 @@ impl<H> Channels<H> {
             return;
         };
         let now = delivery.delivered_at;
+        channel.held += 1;
         channel.unacked.push(tag, delivery);
         let is_charged = channel.unacked_bytes == channel.unacked.memory_bytes();
         if let Some(timeout_ms) = self.look_after_ms {
@@ -59,11 +60,33 @@ impl<H> Channels<H> {
 
     /// Removes a delivery from the channel's limits.
     #[inline(always)]
-    pub(crate) fn settle(&mut self, key: ChannelKey, tag: u64, consumer: Option<ConsumerKey>) {
-        if let Some(channel) = self.channels.find_mut(key)
-            && channel.counts(tag, consumer)
-        {
-            channel.prefetched = channel.prefetched.saturating_sub(1);
+    pub(crate) fn settle(
+        &mut self,
+        key: ChannelKey,
+        tag: u64,
+        consumer: Option<ConsumerKey>,
+        is_acknowledged: bool,
+    ) {
+        if let Some(channel) = self.channels.find_mut(key) {
+            channel.out.acknowledged += u64::from(is_acknowledged);
+            if channel.counts(tag, consumer) {
+                channel.prefetched = channel.prefetched.saturating_sub(1);
+            }
+        }
+    }
+
+    /// Counts a publication without a route.
+    #[cold]
+    pub(crate) fn count_unrouted(&mut self, key: ChannelKey, is_returned: bool) {
+        if let Some(channel) = self.channels.find_mut(key) {
+            channel.unrouted[usize::from(!is_returned)] += 1;
+        }
+    }
+
+    /// Counts something about a channel.
+    pub(crate) fn count(&mut self, key: ChannelKey, count: impl Fn(&mut Deliveries)) {
+        if let Some(channel) = self.channels.find_mut(key) {
+            count(&mut channel.out);
         }
     }
 

@@ -144,12 +144,13 @@ impl<H> Channels<H> {
         unacked
     }
 
-    pub(crate) fn remove(&mut self, key: ChannelKey) {
-        if let Some(channel) = self.channels.remove(key)
-            && let Some(connection) = self.connections.find_mut(channel.connection)
-        {
+    /// Returns the channel, if it was not removed before.
+    pub(crate) fn remove(&mut self, key: ChannelKey) -> Option<Channel> {
+        let channel = self.channels.remove(key)?;
+        if let Some(connection) = self.connections.find_mut(channel.connection) {
             connection.channels.retain(|other| *other != key);
         }
+        Some(channel)
     }
 
     pub(crate) fn remove_connection(&mut self, key: ConnectionKey) {

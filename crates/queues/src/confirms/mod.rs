@@ -38,6 +38,8 @@ pub(crate) struct Confirms {
     promises: Beside<OfChannel, Promises>,
     /// Channels with confirms to be sent.
     to_flush: Vec<ChannelKey>,
+    /// Number of publications of all channels in confirm mode, since the start.
+    pub(crate) promised: u64,
 }
 
 /// The store has committed everything up to a position, or failed.
@@ -68,6 +70,7 @@ impl Confirms {
             outcomes: VecDeque::new(),
             promises: Beside::new(),
             to_flush: Vec::new(),
+            promised: 0,
         }
     }
 
@@ -78,6 +81,11 @@ impl Confirms {
 
     pub(crate) fn is_selected(&self, key: ChannelKey) -> bool {
         self.promises.find(key).is_some()
+    }
+
+    /// Number of publications of a channel that were confirmed.
+    pub(crate) fn confirmed(&self, key: ChannelKey) -> u64 {
+        self.promises.find(key).map_or(0, |p| p.confirmed)
     }
 
     /// Number of publications of a channel that wait for a store.
@@ -92,10 +100,11 @@ impl Confirms {
 
     /// The number of a channel's next publication, which will be confirmed or refused; `None` if it is not in confirm
     /// mode.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn promise(&mut self, key: ChannelKey) -> Option<u64> {
         let promises = self.promises.find_mut(key)?;
         promises.last += 1;
+        self.promised += 1;
         Some(promises.last)
     }
 
@@ -339,12 +348,14 @@ impl Confirms {
         }
         if let Some(Ready { to, count }) = promises.ready.take() {
             ledger.counts.confirmed += count;
+            promises.confirmed += count;
             ack(key, to, count > 1, channels, out);
         }
         if !early.is_empty() {
             ledger.steps.spend(early.len());
             // A `multiple` acknowledgement would cover those that still wait.
             ledger.counts.confirmed += early.len() as u64;
+            promises.confirmed += early.len() as u64;
             for tag in early {
                 ack(key, tag, false, channels, out);
             }

@@ -8,6 +8,8 @@ use crate::shrink::shrink;
 pub(super) struct Promises {
     /// The last publication's number.
     pub(super) last: u64,
+    /// How many were confirmed.
+    pub(super) confirmed: u64,
     /// How many wait for a store.
     pub(super) waiting: usize,
     /// The numbers in the line of those that wait, oldest first; some may have been confirmed since.

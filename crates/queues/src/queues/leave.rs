@@ -14,12 +14,31 @@ impl Queues {
         queue.is_some_and(|queue| queue.messages.front().is_some() && queue.returning == 0)
     }
 
-    /// Takes the first message out; the caller sends it or inserts it again. Also returns whether its delivery count is
-    /// sent (quorum queues).
+    /// Takes the first message out, and counts it as sent; the caller sends it or puts it back. Also returns whether its
+    /// delivery count is sent (quorum queues).
     #[inline]
-    pub(crate) fn pop(&mut self, key: QueueKey) -> Option<(Entry, bool)> {
+    pub(crate) fn pop(&mut self, key: QueueKey, ledger: &mut Ledger) -> Option<(Entry, bool)> {
         let queue = self.queues.find_mut(key)?;
-        Some((queue.pop()?, queue.is_quorum()))
+        let entry = queue.pop()?;
+        let (counters, all) = queue.counters(ledger);
+        counters.count_sent(all);
+        if entry.is_redelivered {
+            counters.count_rare(all, |counts| counts.redelivered += 1);
+        }
+        Some((entry, queue.is_quorum()))
+    }
+
+    /// Returns a message that could not be sent to its place.
+    #[cold]
+    pub(crate) fn put_back(&mut self, key: QueueKey, entry: Entry, ledger: &mut Ledger) {
+        if let Some(queue) = self.queues.find_mut(key) {
+            let (counters, all) = queue.counters(ledger);
+            counters.count_unsent(all);
+            if entry.is_redelivered {
+                counters.count_rare(all, |counts| counts.redelivered -= 1);
+            }
+            queue.insert(entry, ledger);
+        }
     }
 
     /// The same for `basic.get`, unless the first message has expired: while many expire, others may follow it.
@@ -36,19 +55,56 @@ impl Queues {
         }
     }
 
-    /// Notes that a channel holds a message of that queue.
+    /// Notes that a channel holds a message of that queue, which was sent to a consumer.
     #[inline]
-    pub(crate) fn hold_one(&mut self, key: QueueKey) {
+    pub(crate) fn hold_one(&mut self, key: QueueKey, ledger: &mut Ledger) {
         if let Some(queue) = self.queues.find_mut(key) {
             queue.unacknowledged += 1;
+            let (counters, all) = queue.counters(ledger);
+            counters.count_sent_to_ack(all);
         }
     }
 
-    /// Notes that a channel holds it no longer.
+    /// Counts an answer to `basic.get` with that message; unless `no_ack`, a channel holds the message.
+    pub(crate) fn count_got(
+        &mut self,
+        key: QueueKey,
+        no_ack: bool,
+        is_redelivered: bool,
+        ledger: &mut Ledger,
+    ) {
+        if let Some(queue) = self.queues.find_mut(key) {
+            queue.unacknowledged += usize::from(!no_ack);
+            let (counters, all) = queue.counters(ledger);
+            counters.count_rare(all, |counts| counts.count_got(no_ack, is_redelivered));
+        }
+    }
+
+    /// Counts an answer to `basic.get` without a message.
+    pub(crate) fn count_got_empty(&mut self, key: QueueKey, ledger: &mut Ledger) {
+        if let Some(queue) = self.queues.find_mut(key) {
+            let (counters, all) = queue.counters(ledger);
+            counters.count_rare(all, |counts| counts.got_empty += 1);
+        }
+    }
+
+    /// Counts a message of a stream that was sent.
+    pub(crate) fn count_sent(&mut self, key: QueueKey, ledger: &mut Ledger) {
+        if let Some(queue) = self.queues.find_mut(key) {
+            let (counters, all) = queue.counters(ledger);
+            counters.count_sent(all);
+        }
+    }
+
+    /// Notes that a channel holds it no longer; `is_acknowledged`: the client has acknowledged it.
     #[inline(always)]
-    pub(crate) fn settle_one(&mut self, key: QueueKey) {
+    pub(crate) fn settle_one(&mut self, key: QueueKey, is_acknowledged: bool, ledger: &mut Ledger) {
         if let Some(queue) = self.queues.find_mut(key) {
             queue.unacknowledged = queue.unacknowledged.saturating_sub(1);
+            if is_acknowledged {
+                let (counters, all) = queue.counters(ledger);
+                counters.count_acknowledged(all);
+            }
         }
     }
 

@@ -9,8 +9,9 @@ use super::messages::{Messages, placed};
 use super::role::{Kept, Role};
 use crate::ledger::Ledger;
 use crate::policy::Applied;
+use crate::tally::QueueCounters;
 use crate::topology::{QueueArguments, QueueFlags, QueueKind};
-use crate::{ConnectionKey, MessageContent, QueueId, Time};
+use crate::{ConnectionKey, Deliveries, MessageContent, QueueId, Time};
 
 #[derive(Debug)]
 pub(crate) struct Queue {
@@ -46,6 +47,7 @@ pub(crate) struct Queue {
     pub(super) next_place: i64,
     /// Number of messages held by channels.
     pub(crate) unacknowledged: usize,
+    pub(crate) counters: QueueCounters,
     /// Number of channels that are returning messages in parts. No consumer is sent any until all are back.
     pub(crate) returning: u32,
     /// Whether it is postponed.
@@ -91,6 +93,7 @@ impl Queue {
             is_overtaking: false,
             next_place: 0,
             unacknowledged: 0,
+            counters: QueueCounters::default(),
             returning: 0,
             is_postponed: false,
             used_at: now,
@@ -106,6 +109,27 @@ impl Queue {
     #[inline]
     pub(crate) fn is_stream(&self) -> bool {
         matches!(self.settings.kind, QueueKind::Stream)
+    }
+
+    /// Its counters, and those of all queues of its type.
+    #[inline(always)]
+    pub(crate) fn counters<'l>(
+        &mut self,
+        ledger: &'l mut Ledger,
+    ) -> (&mut QueueCounters, &'l mut Deliveries) {
+        let all = &mut ledger.deliveries[self.settings.kind as usize].0;
+        (&mut self.counters, all)
+    }
+
+    /// Counts a message that was sent on its arrival; returns whether it is to be acknowledged.
+    #[inline(always)]
+    pub(crate) fn note_sent(&mut self, needs_ack: bool, ledger: &mut Ledger) -> bool {
+        let (counters, all) = self.counters(ledger);
+        counters.count_sent(all);
+        if needs_ack {
+            counters.count_sent_to_ack(all);
+        }
+        needs_ack
     }
 
     /// Takes the next place behind all others of a level.

@@ -17,9 +17,9 @@ use super::headers::{Headers, HeadersPattern};
 use super::headers_index::HeadersIndex;
 use super::routed::{Copies, Routed};
 use super::topic::Topic;
-use crate::Destination;
 use crate::policy::Applied;
 use crate::status::ExchangeStatus;
+use crate::{Destination, ExchangeTally};
 
 #[derive(Debug)]
 pub(super) struct Exchange {
@@ -46,6 +46,7 @@ pub(super) struct Exchange {
     pub(super) visit: u64,
     /// Messages are kept for later bindings (`x-recent-history`), or until they are due (`x-delayed-message`).
     pub(super) keeps_messages: bool,
+    pub(super) tally: ExchangeTally,
     matching: Matching,
 }
 
@@ -127,6 +128,7 @@ impl Exchange {
             alternate_of: 0,
             visit: 0,
             keeps_messages: matches!(kind, ExchangeKind::RecentHistory | ExchangeKind::Delayed),
+            tally: ExchangeTally::default(),
             matching: match routes_as {
                 ExchangeKind::Direct | ExchangeKind::Delayed => {
                     Matching::Direct(GrowingMap::with_hasher(hasher.clone()))
@@ -304,8 +306,10 @@ impl Exchange {
             auto_delete: self.auto_delete,
             internal: self.internal,
             arguments: self.arguments.clone(),
+            bindings: self.outgoing.len(),
             messages_delayed: 0,
             applied: self.applied.clone(),
+            tally: self.tally,
         }
     }
 }

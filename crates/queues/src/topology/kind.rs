@@ -10,6 +10,9 @@ pub enum QueueKind {
 }
 
 impl QueueKind {
+    /// All, in the order of their numbers.
+    pub const ALL: [Self; 3] = [Self::Classic, Self::Quorum, Self::Stream];
+
     /// Its name in arguments.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -20,7 +23,7 @@ impl QueueKind {
     }
 
     /// Its name in RabbitMQ's texts.
-    pub(crate) fn module(self) -> &'static str {
+    pub fn module(self) -> &'static str {
         match self {
             Self::Classic => "rabbit_classic_queue",
             Self::Quorum => "rabbit_quorum_queue",

@@ -75,7 +75,7 @@ use room::DefinitionBytes;
 
 use crate::slab::Slab;
 use crate::status::{BindingStatus, ExchangeStatus};
-use crate::{Journal, Record, VhostLimits};
+use crate::{ExchangeTally, Journal, Record, VhostLimits};
 
 /// A vhost's exchanges and bindings, and the names of its queues.
 #[derive(Debug)]
@@ -95,6 +95,8 @@ pub(crate) struct Topology {
     exchanges: Slab<OfExchange, Exchange>,
     exchange_keys: HashMap<Arc<str>, ExchangeKey, RandomState>,
     default_exchange: ExchangeKey,
+    /// Its counters: apart, because most messages change them.
+    default_tally: ExchangeTally,
     /// Names of alternate exchanges, existing or not, with the number of exchanges that name them.
     alternates: HashMap<Arc<str>, u32, RandomState>,
     queues: Queues,
@@ -162,6 +164,7 @@ impl Topology {
             exchanges,
             exchange_keys,
             default_exchange: keys[0],
+            default_tally: ExchangeTally::default(),
             alternates: HashMap::with_hasher(hasher.clone()),
             queues: Queues::new(&hasher),
             bindings: Bindings::new(&hasher),
@@ -210,7 +213,7 @@ impl Topology {
 
     pub(crate) fn exchanges(&self) -> impl Iterator<Item = (ExchangeKey, ExchangeStatus)> {
         let exchanges = self.exchanges.iter();
-        exchanges.map(|(key, exchange)| (key, exchange.status()))
+        exchanges.map(|(key, exchange)| (key, self.status_of(key, exchange)))
     }
 
     /// The default exchange's implicit bindings first: one to each queue, by its name.
@@ -225,7 +228,8 @@ impl Topology {
     }
 
     pub(crate) fn exchange_status(&self, key: ExchangeKey) -> Option<ExchangeStatus> {
-        self.exchanges.find(key).map(Exchange::status)
+        let exchange = self.exchanges.find(key)?;
+        Some(self.status_of(key, exchange))
     }
 
     /// Size of the table of exchanges, free places included.
@@ -240,7 +244,18 @@ impl Topology {
         places_max: usize,
     ) -> impl Iterator<Item = (ExchangeKey, ExchangeStatus)> {
         let part = self.exchanges.part(place, places_max);
-        part.map(|(key, exchange)| (key, exchange.status()))
+        part.map(|(key, exchange)| (key, self.status_of(key, exchange)))
+    }
+
+    fn status_of(&self, key: ExchangeKey, exchange: &Exchange) -> ExchangeStatus {
+        let status = exchange.status();
+        match key == self.default_exchange {
+            true => ExchangeStatus {
+                tally: self.default_tally,
+                ..status
+            },
+            false => status,
+        }
     }
 
     /// Size of the table of bindings, free places included.

@@ -27,8 +27,7 @@ impl<H> Vhost<H> {
             let delivery = self.take_one::<BasicAck>(key, ack.delivery_tag, Verdict::Done)?;
             if let Some(delivery) = delivery {
                 self.ledger.steps.spend(1);
-                self.settle(key, ack.delivery_tag, &delivery);
-                self.ledger.counts.acknowledged += 1;
+                self.settle(key, ack.delivery_tag, &delivery, true);
                 self.forget(delivery.queue, &delivery.entry);
                 self.serve(now, key, out);
             }
@@ -43,9 +42,8 @@ impl<H> Vhost<H> {
                 self.serve(now, key, out);
                 return Ok(());
             };
-            self.settle(key, tag, &delivery);
+            self.settle(key, tag, &delivery, true);
             self.ledger.steps.spend(1);
-            self.ledger.counts.acknowledged += 1;
             self.forget(delivery.queue, &delivery.entry);
         }
         let rest = self.channels.split_up_to(key, up_to);
@@ -125,7 +123,7 @@ impl<H> Vhost<H> {
             self.settle_all(now, key, one, verdict, out);
             return Ok(());
         }
-        self.settle(key, tag, &delivery);
+        self.settle(key, tag, &delivery, false);
         match verdict {
             Verdict::GivenBack => self.requeue(now, [delivery], out),
             _ => self.reject(delivery),
@@ -209,9 +207,17 @@ impl<H> Vhost<H> {
     /// messages.
     // One of its callers handles nearly every acknowledgement.
     #[inline(always)]
-    pub(super) fn settle(&mut self, key: ChannelKey, tag: u64, delivery: &Delivery) {
-        self.queues.settle_one(delivery.queue);
-        self.channels.settle(key, tag, delivery.consumer);
+    pub(super) fn settle(
+        &mut self,
+        key: ChannelKey,
+        tag: u64,
+        delivery: &Delivery,
+        is_acknowledged: bool,
+    ) {
+        self.queues
+            .settle_one(delivery.queue, is_acknowledged, &mut self.ledger);
+        self.channels
+            .settle(key, tag, delivery.consumer, is_acknowledged);
         if let Some(consumer) = delivery.consumer {
             self.consumers.settle(consumer, delivery.queue);
         }

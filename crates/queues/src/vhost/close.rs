@@ -118,7 +118,11 @@ impl<H> Vhost<H> {
         if self.consumers.count_of_channel(key) > 0 {
             return false;
         }
-        self.channels.remove(key);
+        if let Some(closed) = self.channels.remove(key) {
+            let counts = &mut self.ledger.counts;
+            counts.channels_closed += 1;
+            counts.publishers -= usize::from(closed.published.get() > 0);
+        }
         self.consumers.end_channel(key);
         self.transactions.end_channel(key);
         true

@@ -169,6 +169,7 @@ impl<H> Vhost<H> {
             properties: content.properties(),
         };
         self.topology.route(exchange, routed, &mut targets);
+        self.count_routed(exchange, targets.len());
         let publish = BasicPublish {
             exchange: content.exchange(),
             routing_key,
@@ -198,13 +199,12 @@ impl<H> Vhost<H> {
         deliveries.sort_unstable_by_key(|(tag, _)| *tag);
         for (tag, delivery) in &deliveries {
             self.ledger.steps.spend(1);
-            self.settle(key, *tag, delivery);
+            self.settle(key, *tag, delivery, verdict == Verdict::Done);
         }
         let deliveries = deliveries.into_iter().map(|(_, delivery)| delivery);
         match verdict {
             Verdict::Done => {
                 for delivery in deliveries {
-                    self.ledger.counts.acknowledged += 1;
                     self.forget(delivery.queue, &delivery.entry);
                 }
             }

@@ -42,7 +42,9 @@ impl<H> Vhost<H> {
             self.find_queue(context, &name)?
         } else {
             let owner = method.exclusive.then_some(context.connection);
-            self.declare(now, &caller, &name, method, owner)?
+            let key = self.declare(now, &caller, &name, method, owner)?;
+            self.ledger.counts.queues_declared += 1;
+            key
         };
         self.touch(now, key);
         self.drop_expired(now, key);
@@ -118,6 +120,7 @@ impl<H> Vhost<H> {
         let mut queue = Queue::new(now, name.clone(), id, definition, method.arguments, owner);
         queue.applied = applied;
         let key = self.queues.add(queue);
+        self.ledger.counts.queues_created += 1;
         if let Some((id, limits)) = id.zip(limits) {
             self.streams.add(key, (id, &name), limits);
         }
@@ -323,6 +326,7 @@ impl<H> Vhost<H> {
         let Some(queue) = self.queues.remove(key, &mut self.ledger) else {
             return;
         };
+        self.ledger.counts.queues_deleted += 1;
         if let Some(owner) = queue.owner {
             self.channels.disown(owner, key);
         }

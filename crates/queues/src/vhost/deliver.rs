@@ -35,7 +35,7 @@ impl<H> Vhost<H> {
             let Some(next) = self.next_consumer(key) else {
                 break;
             };
-            let Some((entry, is_quorum)) = self.queues.pop(key) else {
+            let Some((entry, is_quorum)) = self.queues.pop(key, &mut self.ledger) else {
                 break;
             };
             match self.send_entry(next, &entry, is_quorum, out) {
@@ -48,7 +48,7 @@ impl<H> Vhost<H> {
                 Ok(_) => self.forget(key, &entry),
                 Err(_) => {
                     self.ledger.steps.spend(1);
-                    self.queues.insert(key, entry, &self.ledger);
+                    self.queues.put_back(key, entry, &mut self.ledger);
                 }
             }
             self.drop_expired(now, key);
@@ -68,12 +68,21 @@ impl<H> Vhost<H> {
     ) -> Result<Sent, Refused> {
         let rooms = (&mut self.consumers, &mut self.channels, &mut self.ledger);
         let outgoing = Outgoing::of(entry);
-        if is_quorum && entry.deliveries > 0 {
-            let mut counted = Vec::new();
-            let outgoing = outgoing.with_delivery_count(entry.deliveries, &mut counted);
-            return send(next, &outgoing, rooms, out);
+        let sent = match is_quorum && entry.deliveries > 0 {
+            true => {
+                let mut counted = Vec::new();
+                let outgoing = outgoing.with_delivery_count(entry.deliveries, &mut counted);
+                send(next, &outgoing, rooms, out)
+            }
+            false => send(next, &outgoing, rooms, out),
+        };
+        if entry.is_redelivered
+            && let Ok(sent) = &sent
+        {
+            self.channels
+                .count(sent.channel, |counts| counts.redelivered += 1);
         }
-        send(next, &outgoing, rooms, out)
+        sent
     }
 
     /// The consumer whose turn it is.
@@ -86,7 +95,7 @@ impl<H> Vhost<H> {
     /// Holds a message until it is acknowledged.
     #[inline]
     pub(super) fn hold(&mut self, now: Time, queue: QueueKey, sent: Sent, entry: Entry) {
-        self.queues.hold_one(queue);
+        self.queues.hold_one(queue, &mut self.ledger);
         let delivery = Delivery::new(queue, Some(sent.consumer), now, entry);
         self.channels.hold(sent.channel, sent.tag, delivery);
     }
@@ -191,7 +200,6 @@ pub(super) fn send<H>(
     out: &mut dyn Outbox<H>,
 ) -> Result<Sent, Refused> {
     let sent = consumers.send(next, outgoing, channels, out)?;
-    ledger.counts.delivered += 1;
     ledger.steps.spend_on_body(outgoing.body.len());
     Ok(sent)
 }

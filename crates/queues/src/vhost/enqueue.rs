@@ -18,6 +18,7 @@ impl<H> Vhost<H> {
             return Enqueued::Taken;
         };
         self.ledger.steps.spend(1);
+        queue.counters.published += 1;
         if queue.is_stream() {
             return self.append(now, key, incoming);
         }
@@ -50,7 +51,7 @@ impl<H> Vhost<H> {
             )
             .ok();
         }
-        if sent.is_some_and(|sent| !sent.needs_ack) {
+        if sent.is_some_and(|sent| !queue.note_sent(sent.needs_ack, &mut self.ledger)) {
             return Enqueued::Taken;
         }
         let (entry, position) = queue.keep(now, incoming, sent.is_some(), &mut self.ledger);

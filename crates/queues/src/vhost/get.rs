@@ -27,6 +27,9 @@ impl<H> Vhost<H> {
             if self.queues.find(key).is_none() {
                 return Ok(());
             }
+            self.queues.count_got_empty(key, &mut self.ledger);
+            self.channels
+                .count(context.channel, |counts| counts.got_empty += 1);
             let empty = BasicGetEmpty { cluster_id: "" };
             return self.answer(context.channel, false, empty, out);
         };
@@ -36,12 +39,15 @@ impl<H> Vhost<H> {
             // The connection refused a message that it requested, and cannot be answered otherwise: it is closed. The
             // message stays.
             Err(_) => self.queues.insert(key, entry, &self.ledger),
-            Ok(_) if method.no_ack => self.forget(key, &entry),
+            Ok(_) if method.no_ack => {
+                self.count_got(context.channel, key, &entry, true);
+                self.forget(key, &entry);
+            }
             Ok(tag) => {
                 if is_quorum {
                     self.queues.count_delivery(key, &entry, &mut self.ledger);
                 }
-                self.queues.hold_one(key);
+                self.count_got(context.channel, key, &entry, false);
                 let delivery = Delivery::new(key, None, now, entry);
                 self.channels.hold(context.channel, tag, delivery);
             }
@@ -63,6 +69,14 @@ impl<H> Vhost<H> {
             }
             _ => Ok(()),
         }
+    }
+
+    fn count_got(&mut self, channel: ChannelKey, queue: QueueKey, entry: &Entry, no_ack: bool) {
+        let is_redelivered = entry.is_redelivered;
+        self.queues
+            .count_got(queue, no_ack, is_redelivered, &mut self.ledger);
+        self.channels
+            .count(channel, |counts| counts.count_got(no_ack, is_redelivered));
     }
 
     /// Returns its delivery tag.
@@ -88,7 +102,6 @@ impl<H> Vhost<H> {
             message_count: self.queues.ready_count(queue) as u32,
         };
         self.channels.send_owed(key, ok, &outgoing, out)?;
-        self.ledger.counts.delivered += 1;
         self.channels.take_tag(key).ok_or(Refused::Gone)
     }
 }

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use super::Vhost;
 use crate::channels::{CHANNEL_BYTES, Channel, Delivery, consumer_bytes};
 use crate::keys::ConsumerKey;
+use crate::ledger::OfKind;
 use crate::policy::PolicySubject;
 use crate::queues::{Entry, Queue};
-use crate::{ChannelKey, ConnectionKey, LEVELED, MessageContent, QueueKey};
+use crate::{ChannelKey, ConnectionKey, Deliveries, LEVELED, MessageContent, QueueKey};
 
 /// The sums over all rooms.
 #[derive(Default)]
@@ -68,11 +69,30 @@ impl<H> Vhost<H> {
             |key| self.settlements.has(key),
             |key| self.is_waited_for(key),
         );
+        self.check_tallies();
         self.transactions.check_invariants();
         self.queues.check_delays();
         if !self.policies.is_applying() {
             self.check_policies();
         }
+    }
+
+    /// The counters of present queues are within those of their types, and publishers are the channels that published.
+    fn check_tallies(&self) {
+        let mut sums = [Deliveries::default(); 3];
+        for (_, queue) in self.queues.iter() {
+            let out = &queue.counters.tally().out;
+            assert!(out.sent_to_ack <= out.sent);
+            sums[queue.settings.kind as usize].add(out);
+        }
+        for (sum, OfKind(all)) in sums.iter().zip(&self.ledger.deliveries) {
+            assert!(sum.sent <= all.sent && sum.sent_to_ack <= all.sent_to_ack);
+            assert!(sum.got <= all.got && sum.acknowledged <= all.acknowledged);
+            assert!(sum.redelivered <= all.redelivered);
+        }
+        let channels = self.channels.iter();
+        let publishers = channels.filter(|(_, channel)| channel.published.get() > 0);
+        assert_eq!(self.ledger.counts.publishers, publishers.count());
     }
 
     /// Every queue and exchange has the policies that apply to it, and the settings that follow from them.

@@ -1,10 +1,10 @@
 //! Listings in parts: other inputs have their turns while a hundred thousand queues are listed.
 
 use super::Vhost;
-use crate::QueueKey;
 use crate::queues::Queue;
 use crate::status::{BindingStatus, Counts, ExchangeStatus, Part, QueueStatus, RefusedLetters};
 use crate::topology::ExchangeKey;
+use crate::{Deliveries, QueueKey};
 
 impl<H> Vhost<H> {
     /// The queues at that many places, from `place` on; 0 is the first. Queues that are created or deleted between two
@@ -54,6 +54,10 @@ impl<H> Vhost<H> {
 
     /// [`Self::counts`] without the messages of queues, for which all of them have to be walked.
     pub fn totals(&self) -> Counts {
+        let counts = &self.ledger.counts;
+        let mut out = Deliveries::default();
+        let deliveries = self.ledger.deliveries.each_ref().map(|kind| kind.0);
+        deliveries.iter().for_each(|kind| out.add(kind));
         Counts {
             connections: self.channels.connection_count(),
             channels: self.channels.len(),
@@ -72,7 +76,14 @@ impl<H> Vhost<H> {
             messages_delayed: self.queues.delayed(),
             dead_letters_waiting: self.queues.dead().len(),
             dead_letters_kept: self.queues.letters(),
-            ..self.ledger.counts
+            published_to_confirm: self.confirms.promised,
+            recorded: self.ledger.journal.position.0,
+            stored: self.ledger.committed.0,
+            // Direct replies are in no queue.
+            delivered: counts.delivered + out.all(),
+            acknowledged: out.acknowledged,
+            deliveries,
+            ..*counts
         }
     }
 
@@ -88,6 +99,7 @@ impl<H> Vhost<H> {
 
     pub(super) fn queue_status(&self, key: QueueKey, queue: &Queue) -> QueueStatus {
         let stream = self.streams.find(key);
+        let on_disk: usize = queue.messages.depths().map(|depths| depths.len()).sum();
         QueueStatus {
             name: queue.name.clone(),
             kind: queue.settings.kind.name(),
@@ -101,10 +113,12 @@ impl<H> Vhost<H> {
                 Some(_) => 0,
                 None => queue.unacknowledged,
             },
+            messages_in_memory: queue.messages.len().saturating_sub(on_disk),
             message_bytes: stream.map_or(queue.body_bytes, |stream| stream.bytes) as usize,
             dead_letters_kept: queue.role.kept().map_or(0, |kept| kept.letters),
             consumers: self.consumers.count_of_queue(key),
             applied: queue.applied.clone(),
+            tally: queue.counters.tally(),
         }
     }
 }

@@ -173,7 +173,9 @@ impl<H> Vhost<H> {
             let text = "the vhost is closed";
             return Err(Fault::of::<ChannelOpen<'_>>(ReplyCode::ChannelError, text));
         }
-        self.channels.open(connection, number)
+        let opened = self.channels.open(connection, number)?;
+        self.ledger.counts.channels_opened += 1;
+        Ok(opened)
     }
 
     /// Changes the bounds. What exceeds a lower one stays.

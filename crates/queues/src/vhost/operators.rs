@@ -125,6 +125,7 @@ impl<H> Vhost<H> {
                     prefetch_count_global: channel.prefetch_count_global,
                     is_transactional: self.transactions.find(key).is_some(),
                     uncommitted: self.transactions.uncommitted(key),
+                    tally: channel.tally(self.confirms.confirmed(key)),
                 })
             })
         })

@@ -153,7 +153,8 @@ impl<H> Vhost<H> {
             message.properties = Properties::from_checked_bytes(&rewritten);
             message.content = None;
         }
-        self.ledger.counts.published += 1;
+        let is_first = channel.count_published();
+        self.ledger.count_published(message.body.len(), is_first);
         if let Some(transaction) = self.transactions.find(key) {
             if transaction.is_committing {
                 return self.transactions.check_not_committing(key, caller.method);
@@ -186,6 +187,7 @@ impl<H> Vhost<H> {
             properties: message.properties,
         };
         self.topology.route(exchange, routed, &mut targets);
+        self.count_routed(exchange, targets.len());
         let mut incoming = Incoming {
             exchange: publish.exchange,
             routing_key: publish.routing_key,
@@ -242,6 +244,7 @@ impl<H> Vhost<H> {
             let replied = self.reply(&outgoing, out);
             if replied != Replied::Sent {
                 self.ledger.counts.unroutable += 1;
+                self.channels.count_unrouted(key, publish.mandatory);
                 // Without `mandatory` the confirm is the publisher's only notice, so that a lost reply is refused.
                 distributed.is_rejected = match publish.mandatory {
                     true => !self.return_message(key, &outgoing, out),
@@ -250,6 +253,13 @@ impl<H> Vhost<H> {
             }
         }
         distributed
+    }
+
+    /// Counts a publication by its exchange.
+    #[inline(always)]
+    pub(super) fn count_routed(&mut self, exchange: ExchangeKey, queues: usize) {
+        self.ledger.counts.routed += queues as u64;
+        self.topology.count(exchange, queues);
     }
 
     /// Sends a message back to its publisher; returns whether that succeeded.

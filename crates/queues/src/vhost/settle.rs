@@ -42,12 +42,9 @@ impl<H> Vhost<H> {
             && let Some((tag, delivery, verdict)) = settling.next()
         {
             self.ledger.steps.spend(1);
-            self.settle(key, tag, &delivery);
+            self.settle(key, tag, &delivery, verdict == Verdict::Done);
             match verdict {
-                Verdict::Done => {
-                    self.ledger.counts.acknowledged += 1;
-                    self.forget(delivery.queue, &delivery.entry);
-                }
+                Verdict::Done => self.forget(delivery.queue, &delivery.entry),
                 Verdict::Refused => self.reject(delivery),
                 Verdict::GivenBack | Verdict::Left => {
                     self.give_back(&mut settling, delivery, verdict);

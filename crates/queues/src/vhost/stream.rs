@@ -207,6 +207,7 @@ impl<H> Vhost<H> {
             }
             let entry = Entry::of_stream(self.streams.blank(), message.offset);
             self.ledger.account(&entry);
+            self.queues.count_sent(key, &mut self.ledger);
             self.hold(now, key, sent, entry);
         }
     }

@@ -23,10 +23,8 @@ impl<H> Vhost<H> {
         let key = self.topology.queue(name)?;
         let queue = self.queues.find(key)?;
         let [exclusive_consumer, active_consumer] = self.consumers.chosen(key);
-        let on_disk: usize = queue.messages.depths().map(|depths| depths.len()).sum();
         Some(QueueView {
             status: self.queue_status(key, queue),
-            messages_in_memory: queue.messages.len().saturating_sub(on_disk),
             exclusive_consumer,
             active_consumer,
             owner: queue.owner,

@@ -3,6 +3,7 @@
 mod input;
 mod output;
 mod policy;
+mod tally;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -60,6 +61,7 @@ impl crosstie_script::Player for Player {
             ("tick", _) => self.tick(rest),
             ("due", _) => self.expect_due(rest),
             ("holds", _) => self.expect_counts(rest),
+            ("counted", _) => tally::expect(self, rest),
             ("work", "manual") => {
                 self.is_work_manual = true;
                 Ok(())

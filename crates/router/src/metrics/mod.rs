@@ -24,7 +24,7 @@ use crosstie_realms::realm::SharedRealm;
 use crosstie_routing::RefusalCause;
 use crosstie_site::pages::Form;
 use crosstie_site::request_counts;
-use crosstie_transport::{Kind, Spins, sent_bytes_unmetered};
+use crosstie_transport::{Kind, Spins, sent_bytes};
 use crosstie_wamp::MessageType;
 use prometheus_client::encoding::text::{encode_eof, encode_registry};
 use prometheus_client::metrics::counter::{ConstCounter, Counter as Count};
@@ -207,7 +207,7 @@ fn register_totals(registry: &mut Registry) {
     registry.register(
         "sent_bytes",
         "Bytes sent, as they were on the wire",
-        ConstCounter::new(sent_bytes_unmetered()),
+        ConstCounter::new(sent_bytes()),
     );
     let spins = Spins::total();
     registry.register(
