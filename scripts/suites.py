@@ -249,6 +249,7 @@ def of_amqp() -> list[Suite]:
             "RabbitMQ's management API: its answers, its tools, requests that break the rules",
             ["mgmt"],
             needs.rabbitmq,
+            leaves_out="a Prometheus that answers the expressions of RabbitMQ's boards",
         ),
         black_box(
             "oslo",

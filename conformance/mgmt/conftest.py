@@ -11,8 +11,14 @@ from mgmt.stage import Stage
 
 
 @pytest.fixture(scope="module")
-def api(tmp_path_factory) -> Iterator[Api]:
-    """Return the management API of a node of this module's own."""
+def stage(tmp_path_factory) -> Iterator[Stage]:
+    """Return a node of this module's own."""
     stage = Stage(tmp_path_factory.mktemp("node"))
-    yield stage.api
+    yield stage
     stage.stop()
+
+
+@pytest.fixture(scope="module")
+def api(stage) -> Api:
+    """Return its management API."""
+    return stage.api

@@ -25,6 +25,11 @@ class Stage:
         """Return its API."""
         return cases.Api(Http(self.router.address("management")), self.router.address("amqp"))
 
+    @property
+    def metrics(self) -> Http:
+        """Return its metrics."""
+        return Http(self.router.address("prometheus"))
+
     def stop(self) -> None:
         """End it as an operator would."""
         self.router.stop()
@@ -35,6 +40,7 @@ def configuration(**changes: object) -> dict:
     node = config.plain(
         {"type": "amqp", "id": "amqp", "endpoint": config.tcp()},
         {"type": "amqp.management", "id": "management", "endpoint": config.tcp()},
+        {"type": "amqp.prometheus", "id": "prometheus", "endpoint": config.tcp()},
     )
     users = [
         {"name": name, "password": name, **({"tags": tags} if tags else {})}

@@ -13,8 +13,8 @@ use tokio::runtime::Handle;
 
 use super::backlog::Backlog;
 use super::clock::Clock;
-use super::commits::Commits;
 use super::commit_latency::CommitLatency;
+use super::commits::Commits;
 use super::flow::{FlowControl, Journaled, Published};
 use super::octets::Octets;
 use super::outbox::VhostOutbox;

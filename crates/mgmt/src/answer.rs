@@ -102,6 +102,11 @@ impl Answer {
         }
     }
 
+    pub(crate) fn with_content_type(mut self, kind: &str) -> Self {
+        self.headers.retain(|(name, _)| *name != "content-type");
+        self.header("content-type", kind)
+    }
+
     pub(crate) fn header(mut self, name: &'static str, value: &str) -> Self {
         self.headers.push((name, value.to_owned()));
         self

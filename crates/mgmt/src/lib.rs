@@ -28,6 +28,7 @@ mod node;
 mod overview;
 mod policies;
 mod process;
+pub mod prometheus;
 mod queues;
 mod request;
 mod route;

@@ -44,14 +44,8 @@ pub struct Rows {
 impl Query {
     /// Parameters that are no text are left out.
     pub(crate) fn parse(text: &str) -> Self {
-        let pairs = text.split('&').filter(|pair| !pair.is_empty());
-        let pairs = pairs.filter_map(|pair| {
-            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            let decode = |text: &str| decoded(&text.replace('+', " "));
-            Some((decode(name)?, decode(value)?))
-        });
         Self {
-            parameters: pairs.collect(),
+            parameters: pairs(text).collect(),
             rows: None,
         }
     }
@@ -60,9 +54,24 @@ impl Query {
         self.parameters.get(name).map(String::as_str)
     }
 
+    /// All values of a parameter of that name in a query, in their order.
+    pub(crate) fn all(text: &str, name: &str) -> Vec<String> {
+        let pairs = pairs(text).filter(|(found, _)| found == name);
+        pairs.map(|(_, value)| value).collect()
+    }
+
     pub(crate) fn is_true(&self, name: &str) -> bool {
         self.get(name) == Some("true")
     }
+}
+
+fn pairs(text: &str) -> impl Iterator<Item = (String, String)> {
+    let pairs = text.split('&').filter(|pair| !pair.is_empty());
+    pairs.filter_map(|pair| {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let decode = |text: &str| decoded(&text.replace('+', " "));
+        Some((decode(name)?, decode(value)?))
+    })
 }
 
 /// The segments of a path, each decoded once; a trailing slash is dropped. `None`: an escape that is none, or no UTF-8.

@@ -31,6 +31,7 @@ mod management_api;
 mod meta_session;
 mod metrics;
 mod opening;
+mod prometheus;
 mod registry;
 mod replace;
 mod rlink_metrics;

@@ -59,13 +59,22 @@ impl Router {
     }
 
     /// The HTTP server of a management transport.
-    pub(crate) fn broker_http(&self) -> io::Result<Arc<dyn Http>> {
+    pub(crate) fn management_http(&self) -> io::Result<Arc<dyn Http>> {
+        let api = self.broker_api()?;
+        Ok(self.site_of(Box::new(Management { api })))
+    }
+
+    /// The API of the worker's broker, which all of these transports share.
+    pub(crate) fn broker_api(&self) -> io::Result<Arc<Api>> {
         let no_broker = || io::Error::other("the worker's AMQP has not been started");
-        let api = self.api().ok_or_else(no_broker)?;
-        let service = Box::new(Management { api });
+        self.api().ok_or_else(no_broker)
+    }
+
+    /// An HTTP server with that service at every path.
+    pub(crate) fn site_of(&self, service: Box<dyn Service>) -> Arc<dyn Http> {
         let told = Told::new(&self.state, Vec::new());
         let pages = Pages::new(&[], told, self.state.page_connections_max);
-        Ok(Arc::new(Site::of_service(service, pages)))
+        Arc::new(Site::of_service(service, pages))
     }
 }
 
@@ -99,14 +108,25 @@ async fn respond(api: &Arc<Api>, asked: Asked) -> Response<answer::Body> {
     response(api.finish(admitted, &body).await)
 }
 
-/// The bytes of a body, on the account of its connection.
-struct Held(Arc<Connection>, isize);
+/// Bytes of a body, on the account of its connection.
+pub(crate) struct Held(Arc<Connection>, isize);
 
 impl Held {
-    fn of(connection: &Arc<Connection>, bytes: usize) -> Self {
+    pub(crate) fn of(connection: &Arc<Connection>, bytes: usize) -> Self {
         let bytes = bytes as isize;
         connection.hold(bytes);
         Self(Arc::clone(connection), bytes)
+    }
+}
+
+impl Held {
+    /// Changes the number of bytes.
+    pub(crate) fn set(&mut self, bytes: usize) {
+        let bytes = bytes as isize;
+        if bytes != self.1 {
+            self.0.hold(bytes - self.1);
+            self.1 = bytes;
+        }
     }
 }
 
@@ -116,7 +136,7 @@ impl Drop for Held {
     }
 }
 
-fn headers(map: &HeaderMap) -> Headers {
+pub(crate) fn headers(map: &HeaderMap) -> Headers {
     let text = |name: HeaderName| {
         let value = map.get(name)?;
         value.to_str().ok().map(str::to_owned)
@@ -132,7 +152,7 @@ fn headers(map: &HeaderMap) -> Headers {
     }
 }
 
-fn response(answer: Answer) -> Response<answer::Body> {
+pub(crate) fn response(answer: Answer) -> Response<answer::Body> {
     let body = match answer.body {
         Body::Whole(bytes) => answer::full(bytes),
         Body::Parts(parts) => answer::parts(parts),
@@ -195,6 +215,8 @@ fn listener(kind: &str, url: &str) -> Option<Listener> {
         ("amqp", "amqps") => "amqp/ssl",
         ("amqp.management", "http") => "http",
         ("amqp.management", "https") => "https",
+        ("amqp.prometheus", "http") => "http/prometheus",
+        ("amqp.prometheus", "https") => "https/prometheus",
         _ => return None,
     };
     Some(Listener {
@@ -225,6 +247,11 @@ mod tests {
                 "amqp.management",
                 "http://10.0.0.1:15672/",
                 Some(("http", "10.0.0.1", 15672)),
+            ),
+            (
+                "amqp.prometheus",
+                "http://10.0.0.1:15692/metrics",
+                Some(("http/prometheus", "10.0.0.1", 15692)),
             ),
             ("amqp", "amqp+unix:///run/a.sock", None),
             ("web", "http://10.0.0.1:80/", None),

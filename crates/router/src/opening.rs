@@ -59,7 +59,9 @@ impl Router {
                     certificate,
                 })
             }
-            TransportKind::AmqpManagement => self.management(transport, earlier),
+            TransportKind::AmqpManagement | TransportKind::AmqpPrometheus => {
+                self.broker_pages(transport, earlier)
+            }
             kind => {
                 let realms = &self.state.realms;
                 let former = earlier.last().and_then(|former| former.entrance.as_deref());
@@ -91,12 +93,16 @@ impl Router {
         }
     }
 
-    fn management(
+    /// A transport whose connections all lead to one HTTP server, of the management API or of the metrics.
+    fn broker_pages(
         &self,
         transport: &model::Transport,
         earlier: &[Conversing],
     ) -> io::Result<Opened> {
-        let http = self.broker_http()?;
+        let http = match transport.kind {
+            TransportKind::AmqpPrometheus => self.prometheus_http()?,
+            _ => self.management_http()?,
+        };
         let (state, directory) = (&self.state, &self.options.directory);
         let (id, endpoint) = (&transport.id, &transport.endpoint);
         let certificate = state.open_certificate(id, endpoint, directory, HTTP)?;

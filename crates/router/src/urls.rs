@@ -66,6 +66,7 @@ pub(crate) fn of_transport(
         TransportKind::Web(web) => of_web(web, &place, secure),
         TransportKind::Amqp(_) => vec![place.url(&format!("amqp{secure}"), "")],
         TransportKind::AmqpManagement => vec![place.url(&format!("http{secure}"), "/")],
+        TransportKind::AmqpPrometheus => vec![place.url(&format!("http{secure}"), "/metrics")],
         TransportKind::Testee(testee) => vec![match &testee.kind {
             TesteeKind::WebSocket(options) => options.url.clone().unwrap_or_else(|| websocket("/")),
             _ => place.stream_url(is_secure(&transport.endpoint)),

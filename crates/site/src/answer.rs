@@ -21,7 +21,7 @@ pub fn full(bytes: impl Into<Bytes>) -> Body {
         .boxed_unsync()
 }
 
-/// A body whose parts are made while it is sent.
+/// A body whose parts are made while it is sent. An empty part only lets others have a turn of the thread.
 pub fn parts(parts: Box<dyn Iterator<Item = Vec<u8>> + Send>) -> Body {
     Parts(parts).boxed_unsync()
 }
@@ -34,9 +34,13 @@ impl HttpBody for Parts {
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
+        cx: &mut Context<'_>,
     ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         let part = self.0.next();
+        if part.as_ref().is_some_and(Vec::is_empty) {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         Poll::Ready(part.map(|part| Ok(Frame::data(part.into()))))
     }
 }

@@ -57,6 +57,7 @@ impl Builder<'_> {
         let kind = match transport.text("type") {
             Some("amqp") => TransportKind::Amqp(self.amqp_transport(transport, &endpoint)),
             Some("amqp.management") => TransportKind::AmqpManagement,
+            Some("amqp.prometheus") => TransportKind::AmqpPrometheus,
             _ => self.kind(transport, place),
         };
         let is_given = transport.has("admits") && transport.given("admits").is_some();

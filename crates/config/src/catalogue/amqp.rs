@@ -223,6 +223,14 @@ tables! {
         ..MAX_CONNECTIONS;
     }
 
+    pub(super) static AMQP_PROMETHEUS_TRANSPORT(
+        "transports[amqp.prometheus]", "a transport of metrics under RabbitMQ's names"
+    ) {
+        ..TYPE, TRANSPORT_ID;
+        "endpoint" = tagged(&ENDPOINT).required(), "Address that the listener binds. RabbitMQ's port is 15692. Requests need no login.";
+        ..MAX_CONNECTIONS;
+    }
+
     /// A SASL mechanism.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     #[non_exhaustive]

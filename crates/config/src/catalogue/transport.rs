@@ -1,6 +1,6 @@
 //! Keys of transports.
 
-use super::amqp::{AMQP_MANAGEMENT_TRANSPORT, AMQP_TRANSPORT};
+use super::amqp::{AMQP_MANAGEMENT_TRANSPORT, AMQP_PROMETHEUS_TRANSPORT, AMQP_TRANSPORT};
 use super::auth::AUTH;
 use super::cookie::COOKIE;
 use super::endpoint::ENDPOINT;
@@ -17,6 +17,7 @@ tables! {
     pub(crate) tagged TRANSPORT("transports[].type", "a transport") {
         "amqp" => AMQP_TRANSPORT,
         "amqp.management" => AMQP_MANAGEMENT_TRANSPORT,
+        "amqp.prometheus" => AMQP_PROMETHEUS_TRANSPORT,
         "rawsocket" => RAWSOCKET_TRANSPORT,
         "stream.testee" => STREAM_TESTEE_TRANSPORT,
         "universal" => UNIVERSAL_TRANSPORT,

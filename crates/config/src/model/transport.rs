@@ -62,6 +62,8 @@ pub enum TransportKind {
     Amqp(AmqpTransport),
     /// RabbitMQ's management HTTP API of the worker's broker.
     AmqpManagement,
+    /// The metrics of the worker's broker, under RabbitMQ's names.
+    AmqpPrometheus,
     /// An echo, for tests and measurements; it leads to no realm.
     Testee(Testee),
 }
@@ -69,7 +71,10 @@ pub enum TransportKind {
 impl TransportKind {
     /// Whether its worker needs a broker.
     pub fn is_of_broker(&self) -> bool {
-        matches!(self, Self::Amqp(_) | Self::AmqpManagement)
+        matches!(
+            self,
+            Self::Amqp(_) | Self::AmqpManagement | Self::AmqpPrometheus
+        )
     }
 
     /// Every WebSocket that leads to a realm.

@@ -73,6 +73,7 @@ pub(crate) const PAGES: &[Page] = &[
         prefixes: &[
             "transports[amqp]",
             "transports[amqp.management]",
+            "transports[amqp.prometheus]",
             "workers[router].amqp",
         ],
     },
