@@ -165,4 +165,15 @@ mod tests {
             assert!(error.contains(expected), "{line}: {error}");
         }
     }
+
+    #[test]
+    fn the_book_has_every_command() {
+        let page = include_str!("../../../../docs/rabbitmqctl.md");
+        let commands = COMMANDS.iter().flat_map(|commands| commands.iter());
+        let names = commands.map(|command| command.grammar.name);
+        let absent: Vec<&str> = names
+            .filter(|name| !page.contains(&format!("`{name}`")))
+            .collect();
+        assert_eq!(absent, Vec::<&str>::new());
+    }
 }
