@@ -7,21 +7,44 @@ use std::sync::Arc;
 use fancy_regex::{Regex, RegexBuilder};
 
 /// The kind of access. RabbitMQ's access control guide lists which method needs which access to which name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Access {
     Configure,
     Read,
     Write,
 }
 
-/// Three patterns, one per kind of access.
+/// The kind of a name that is accessed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ResourceKind {
+    Exchange,
+    Queue,
+}
+
+/// Decides on each access of a user in a vhost, in the place of patterns.
+pub trait Judge: fmt::Debug + Send + Sync {
+    /// Whether a queue or exchange of that name may be accessed so.
+    fn may(&self, access: Access, kind: ResourceKind, name: &str) -> bool;
+
+    /// Whether a topic exchange may be accessed so with a routing key.
+    fn may_topic(&self, access: Access, exchange: &str, routing_key: &str) -> bool;
+}
+
+/// Three patterns, one per kind of access; or a judge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Permissions {
     configure: Pattern,
     write: Pattern,
     read: Pattern,
+    more: Option<More>,
+}
+
+#[derive(Clone, Debug)]
+enum More {
     /// Permissions for routing keys of topic exchanges, by exchange: to write and to read.
-    topics: Option<Arc<BTreeMap<Arc<str>, Self>>>,
+    Topics(Arc<BTreeMap<Arc<str>, Permissions>>),
+    /// The patterns allow nothing.
+    Judge(Arc<dyn Judge>),
 }
 
 /// A pattern that does not compile.
@@ -50,7 +73,7 @@ impl Permissions {
             configure: Pattern::parse(Access::Configure, configure)?,
             write: Pattern::parse(Access::Write, write)?,
             read: Pattern::parse(Access::Read, read)?,
-            topics: None,
+            more: None,
         })
     }
 
@@ -60,7 +83,7 @@ impl Permissions {
             configure: Pattern::Everything,
             write: Pattern::Everything,
             read: Pattern::Everything,
-            topics: None,
+            more: None,
         }
     }
 
@@ -70,26 +93,43 @@ impl Permissions {
             configure: Pattern::Nothing,
             write: Pattern::Nothing,
             read: Pattern::Nothing,
-            topics: None,
+            more: None,
         }
+    }
+
+    /// The permissions of a user whose accesses are judged one by one.
+    pub fn judged_by(judge: Arc<dyn Judge>) -> Self {
+        Self {
+            more: Some(More::Judge(judge)),
+            ..Self::none()
+        }
+    }
+
+    /// Whether each access is judged: the patterns say nothing.
+    pub fn are_judged(&self) -> bool {
+        matches!(self.more, Some(More::Judge(_)))
     }
 
     /// The same, with permissions for the routing keys of these topic exchanges. Those of other exchanges need none.
     pub fn with_topics(mut self, topics: BTreeMap<Arc<str>, Self>) -> Self {
-        self.topics = (!topics.is_empty()).then(|| Arc::new(topics));
+        self.more = (!topics.is_empty()).then(|| More::Topics(Arc::new(topics)));
         self
     }
 
     /// Whether some routing keys need a permission.
     pub fn has_topics(&self) -> bool {
-        self.topics.is_some()
+        self.more.is_some()
     }
 
     /// Whether a topic exchange may be accessed so with a routing key.
     pub fn may_topic(&self, access: Access, exchange: &str, routing_key: &str) -> bool {
-        let topics = self.topics.as_ref();
-        let of_exchange = topics.and_then(|topics| topics.get(exchange));
-        of_exchange.is_none_or(|of_exchange| of_exchange.may(access, routing_key))
+        match &self.more {
+            None => true,
+            Some(More::Topics(topics)) => topics
+                .get(exchange)
+                .is_none_or(|of_exchange| of_exchange.pattern(access).allows(routing_key)),
+            Some(More::Judge(judge)) => judge.may_topic(access, exchange, routing_key),
+        }
     }
 
     /// The patterns as given, or equivalent ones: for configuring, writing and reading.
@@ -99,15 +139,31 @@ impl Permissions {
 
     /// Whether a queue or exchange of that name may be accessed so. The name of the default exchange is `amq.default`
     /// here.
-    pub fn may(&self, access: Access, name: &str) -> bool {
-        let pattern = match access {
+    pub fn may(&self, access: Access, kind: ResourceKind, name: &str) -> bool {
+        self.pattern(access).allows(name)
+            || matches!(&self.more, Some(More::Judge(judge)) if judge.may(access, kind, name))
+    }
+
+    fn pattern(&self, access: Access) -> &Pattern {
+        match access {
             Access::Configure => &self.configure,
             Access::Read => &self.read,
             Access::Write => &self.write,
-        };
-        pattern.allows(name)
+        }
     }
 }
+
+impl PartialEq for More {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Topics(one), Self::Topics(other)) => one == other,
+            (Self::Judge(one), Self::Judge(other)) => Arc::ptr_eq(one, other),
+            _ => false,
+        }
+    }
+}
+
+impl Eq for More {}
 
 impl Pattern {
     fn parse(access: Access, pattern: &str) -> Result<Self, PatternError> {
@@ -162,6 +218,15 @@ const NOTHING: &str = "(?!)";
 /// Bound on backtracking. Names have at most 255 bytes, and no sensible pattern comes near it. Beyond it a name is
 /// refused.
 const BACKTRACKS_MAX: usize = 100_000;
+
+impl ResourceKind {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Exchange => "exchange",
+            Self::Queue => "queue",
+        }
+    }
+}
 
 impl fmt::Display for Access {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,6 +1,6 @@
 //! Patterns over names.
 
-use crosstie_auth::{Access, Permissions};
+use crosstie_auth::{Access, Permissions, ResourceKind};
 
 #[test]
 fn patterns_match_as_rabbitmq_has_it() {
@@ -37,12 +37,18 @@ fn patterns_match_as_rabbitmq_has_it() {
     ];
     for (pattern, name, expected) in rows {
         let permissions = Permissions::parse("", "", pattern).expect(pattern);
-        let may = permissions.may(Access::Read, name);
+        let may = permissions.may(Access::Read, ResourceKind::Queue, name);
         assert_eq!(may, expected, "{pattern:?} on {name:?}");
         // Their patterns are empty.
-        assert_eq!(permissions.may(Access::Write, name), name.is_empty());
-        assert_eq!(permissions.may(Access::Configure, name), name.is_empty());
-        assert!(!Permissions::none().may(Access::Read, name));
+        assert_eq!(
+            permissions.may(Access::Write, ResourceKind::Queue, name),
+            name.is_empty()
+        );
+        assert_eq!(
+            permissions.may(Access::Configure, ResourceKind::Queue, name),
+            name.is_empty()
+        );
+        assert!(!Permissions::none().may(Access::Read, ResourceKind::Queue, name));
     }
 }
 
@@ -55,8 +61,11 @@ fn each_pattern_is_for_one_kind_of_access() {
         (Access::Read, "r"),
     ] {
         for other in ["c", "w", "r"] {
-            assert_eq!(permissions.may(access, other), name == other);
-            assert!(Permissions::all().may(access, other));
+            assert_eq!(
+                permissions.may(access, ResourceKind::Queue, other),
+                name == other
+            );
+            assert!(Permissions::all().may(access, ResourceKind::Queue, other));
         }
     }
 }
@@ -66,7 +75,7 @@ fn each_pattern_is_for_one_kind_of_access() {
 fn a_pattern_that_explodes_refuses() {
     let permissions = Permissions::parse("", "^(a|aa)+\\b(?!x)$", "").expect("a pattern");
     let name = "a".repeat(250) + "!";
-    assert!(!permissions.may(Access::Write, &name));
+    assert!(!permissions.may(Access::Write, ResourceKind::Queue, &name));
 }
 
 #[test]

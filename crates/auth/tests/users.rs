@@ -1,6 +1,6 @@
 //! Logins: which user is admitted, and from which origin.
 
-use crosstie_auth::{Access, PasswordHash, Permissions, Refused, User, Users};
+use crosstie_auth::{Access, PasswordHash, Permissions, Refused, ResourceKind, User, Users};
 
 fn user(name: &str, password: Option<&str>, is_remote_allowed: bool) -> User {
     User {
@@ -106,7 +106,7 @@ fn permissions_are_of_a_user_in_a_vhost() {
     assert!(users.grant("test", "/", Permissions::all()));
     assert!(!users.grant("who", "/", Permissions::all()));
     let permissions = users.permissions("test", "/").expect("granted");
-    assert!(permissions.may(Access::Write, "q"));
+    assert!(permissions.may(Access::Write, ResourceKind::Queue, "q"));
     assert!(users.permissions("test", "other").is_none());
     assert!(users.permissions("guest", "/").is_none());
     // Another password; the permissions stay.

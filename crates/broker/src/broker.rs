@@ -18,6 +18,7 @@ use crosstie_transport::{Connection, Workers};
 use parking_lot::{Mutex, RwLock};
 use tokio::runtime::Handle;
 
+use super::backends::{Backends, Counts};
 use super::client::About;
 use super::clock::Clock;
 use super::definitions;
@@ -47,6 +48,8 @@ pub struct Broker {
     pub(crate) metadata: LiveMetadata,
     /// The users of the metadata.
     pub(crate) users: LiveUsers,
+    pub(crate) backends: RwLock<Arc<Backends>>,
+    pub(crate) asked: Arc<Counts>,
     pub(crate) logins: Arc<Logins>,
     pub shared: Arc<Shared>,
     pub(super) message_bytes_max: AtomicUsize,
@@ -113,6 +116,8 @@ impl Broker {
         let opened = is_stored.then(|| vhosts.iter_mut());
         let (streams, troubles) = stream_files::open(&store_path, opened, &stored)?;
 
+        let asked = Arc::default();
+        let backends = Backends::new(&own.auth_backends, directory, &asked)?;
         let limits = &amqp.limits;
         let flow = FlowControl::new(limits.memory_bytes_max, limits.commit_bytes_max);
         let incomplete = Incomplete::new(
@@ -125,6 +130,8 @@ impl Broker {
         let (vhosts, vhost_changes) = share(&amqp, vhosts, (stored, created), &shared, &making);
         let broker = Arc::new(Self {
             users: LiveUsers::new(users(&metadata)),
+            backends: RwLock::new(Arc::new(backends)),
+            asked,
             metadata: LiveMetadata::new(metadata),
             logins: Arc::new(Logins::new(limits.login_delay_max, workers.keeper_handle())),
             message_bytes_max: AtomicUsize::new(limits.message_bytes_max),

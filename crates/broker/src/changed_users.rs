@@ -8,13 +8,18 @@ use crosstie_auth::{Permissions, Users};
 use crosstie_config as model;
 use crosstie_metadata::Layers;
 
+use crate::backends::Backends;
 use crate::broker::Broker;
 use crate::definitions::{self, with_definitions};
 use crate::metadata::layers;
 use crate::peer::Peer;
 
-/// Users, and policies of definitions, that are ready to replace those of the present configuration.
-pub struct ReadyUsers(Layers);
+/// Users, backends of logins, and policies of definitions, that are ready to replace those of the present configuration.
+pub struct ReadyUsers {
+    layers: Layers,
+    /// `None`: they have not changed. New ones have forgotten all answers.
+    backends: Option<Arc<Backends>>,
+}
 
 impl Broker {
     /// Makes the users of a configuration ready, with those of its definitions. An error names the file and its fault.
@@ -24,12 +29,45 @@ impl Broker {
         for skipped in definitions::add(&mut layers, &defined) {
             tracing::warn!("{skipped}");
         }
-        Ok(ReadyUsers(layers))
+        let present = self.backends();
+        let backends = match present.is_of(&amqp.auth_backends, directory) {
+            true => None,
+            false => {
+                let made = Backends::new(&amqp.auth_backends, directory, &self.asked);
+                Some(Arc::new(made?))
+            }
+        };
+        Ok(ReadyUsers { layers, backends })
     }
 
     /// Replaces the users of the configuration. Those of run time stay, but for those that the configuration names now.
-    pub fn put_users(&self, ReadyUsers(layers): ReadyUsers) {
+    pub fn put_users(&self, ReadyUsers { layers, backends }: ReadyUsers) {
+        if let Some(backends) = backends {
+            self.put_backends(backends);
+        }
         self.reconfigure(layers);
+    }
+
+    /// Replaces the backends of logins. Present connections ask the new server; without one, those that an earlier one has
+    /// let in are closed.
+    fn put_backends(&self, backends: Arc<Backends>) {
+        *self.backends.write() = Arc::clone(&backends);
+        if let Some(http) = backends.http() {
+            for peer in self.peers.lock().values() {
+                if let Some(rights) = &peer.rights {
+                    rights.follow(http);
+                }
+            }
+            return;
+        }
+        let reason = |peer: &Peer| format!("the backend of user '{}' is gone", peer.about.user);
+        self.close_where(|peer| peer.rights.is_some(), reason);
+        crosstie_transport::uncork();
+    }
+
+    /// The present backends of logins.
+    pub(crate) fn backends(&self) -> Arc<Backends> {
+        Arc::clone(&self.backends.read())
     }
 
     /// Replaces the users. Connections of users that are gone are closed with 320; those of others have the present
@@ -70,9 +108,9 @@ impl Broker {
     }
 }
 
-/// Whether this node has authenticated the client.
+/// Whether the client is one of the broker's own users that this node has authenticated.
 fn is_own(peer: &Peer) -> bool {
-    peer.about.from.is_none()
+    peer.about.from.is_none() && peer.rights.is_none()
 }
 
 fn set_permissions(peer: &Peer, users: &Users) {

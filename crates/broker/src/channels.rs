@@ -100,27 +100,7 @@ impl Channels {
                 }
                 self.handle_method(place, key, peer, turn, &method)
             }
-            (_, Some(assembly)) => {
-                self.published.content = true;
-                let incomplete = &broker.shared.incomplete;
-                let held_bytes = self.assembling_bytes + self.uncommitted_bytes;
-                let before = assembly.bytes();
-                // A single message may use the whole bound.
-                let is_alone = held_bytes == before;
-                let complete = match incomplete.is_share_spent(held_bytes) && !is_alone {
-                    true => Err(share_spent(incomplete)),
-                    false => {
-                        let timeout_s = incomplete.timeout_s();
-                        assembly.handle(frame, broker.message_bytes_max(), now_s(), timeout_s)
-                    }
-                };
-                self.assembling_bytes += assembly.bytes() - before;
-                match complete {
-                    Ok(true) => self.publish_assembled(place, key, broker, turn),
-                    Ok(false) => Ok(()),
-                    Err(fault) => Err(fault),
-                }
-            }
+            (_, Some(_)) => self.assemble(place, key, peer, broker, turn, frame),
             (_, None) => Err(Fault::in_method(
                 ReplyCode::UnexpectedFrame,
                 (0, 0),
@@ -128,6 +108,9 @@ impl Channels {
             )),
         };
         if let Err(fault) = handled {
+            if peer.awaits_right(broker) {
+                return Ok(Handled::Yield { consumed: 0 });
+            }
             self.fail(place, key, peer, turn, fault)?;
         }
         Ok(done)
@@ -173,6 +156,9 @@ impl Channels {
                     vhost.publish(now, key, publish, whole.properties, whole.body, outbox)
                 });
                 if let Err(fault) = published {
+                    if peer.awaits_right(broker) {
+                        return Ok(Handled::Yield { consumed: 0 });
+                    }
                     self.fail(place, key, peer, turn, fault)?;
                 }
                 let consumed = consumed + whole.consumed;
@@ -195,10 +181,48 @@ impl Channels {
         }
     }
 
+    /// Handles the next frame of a message that comes in several.
+    fn assemble(
+        &mut self,
+        place: usize,
+        key: ChannelKey,
+        peer: &Peer,
+        broker: &Broker,
+        turn: &mut Turn<'_>,
+        frame: &Frame<'_>,
+    ) -> Result<(), Fault> {
+        self.published.content = true;
+        let incomplete = &broker.shared.incomplete;
+        let held_bytes = self.incomplete_bytes();
+        let Channel::Open {
+            assembly: Some(assembly),
+            ..
+        } = &mut self.channels[place].1
+        else {
+            return Ok(());
+        };
+        let before = assembly.bytes();
+        // A single message may use the whole bound.
+        let is_alone = held_bytes == before;
+        let complete = match incomplete.is_share_spent(held_bytes) && !is_alone {
+            true => Err(share_spent(incomplete)),
+            false => {
+                let timeout_s = incomplete.timeout_s();
+                assembly.handle(frame, broker.message_bytes_max(), now_s(), timeout_s)
+            }
+        };
+        self.assembling_bytes += assembly.bytes() - before;
+        match complete? {
+            true => self.publish_assembled(place, key, peer, broker, turn),
+            false => Ok(()),
+        }
+    }
+
     fn publish_assembled(
         &mut self,
         place: usize,
         key: ChannelKey,
+        peer: &Peer,
         broker: &Broker,
         turn: &mut Turn<'_>,
     ) -> Result<(), Fault> {
@@ -208,12 +232,23 @@ impl Channels {
         let Some(assembly) = assembly.take() else {
             return Ok(());
         };
-        self.assembling_bytes -= assembly.bytes();
+        let bytes = assembly.bytes();
+        self.assembling_bytes -= bytes;
         may_publish(key, self.incomplete_bytes(), broker, turn)?;
         let (mandatory, immediate) = (assembly.mandatory, assembly.immediate);
         let content = assembly.finish();
         let (vhost, now, outbox) = turn.enter();
         let published = vhost.publish_content(now, key, &content, mandatory, immediate, outbox);
+        if published.is_err() && peer.wants_right() {
+            // Its last frame is handled again when the answer is there.
+            let assembly = Assembly::again(content, bytes, mandatory, immediate, now_s());
+            self.assembling_bytes += bytes;
+            self.channels[place].1 = Channel::Open {
+                key,
+                assembly: Some(Box::new(assembly)),
+            };
+            return published;
+        }
         turn.forget_later(content);
         published
     }

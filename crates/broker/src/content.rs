@@ -82,6 +82,8 @@ pub(super) struct Assembly {
     /// The time of the last sufficient progress, and the body bytes at that time.
     since_s: u32,
     since_bytes: usize,
+    /// The message, whose publication waits for an answer, and its memory in bytes.
+    complete: Option<(Arc<MessageContent>, usize)>,
 }
 
 /// Minimum body bytes that must arrive within the timeout of an incomplete message.
@@ -96,6 +98,26 @@ impl Assembly {
             has_header: false,
             since_s: now_s,
             since_bytes: 0,
+            complete: None,
+        }
+    }
+
+    /// A complete message whose last frame will come again.
+    pub(super) fn again(
+        content: Arc<MessageContent>,
+        bytes: usize,
+        mandatory: bool,
+        immediate: bool,
+        now_s: u32,
+    ) -> Self {
+        Self {
+            content: ContentAssembly::new("", ""),
+            mandatory,
+            immediate,
+            has_header: true,
+            since_s: now_s,
+            since_bytes: 0,
+            complete: Some((content, bytes)),
         }
     }
 
@@ -107,6 +129,9 @@ impl Assembly {
         now_s: u32,
         timeout_s: u32,
     ) -> Result<bool, Fault> {
+        if self.complete.is_some() {
+            return Ok(true);
+        }
         if now_s.saturating_sub(self.since_s) >= timeout_s {
             if self.content.body_bytes() - self.since_bytes < PROGRESS_BYTES_MIN {
                 let text =
@@ -134,7 +159,10 @@ impl Assembly {
 
     /// The complete message, in the form that queues store.
     pub(super) fn finish(self) -> Arc<MessageContent> {
-        Arc::new(self.content.finish())
+        match self.complete {
+            Some((content, _)) => content,
+            None => Arc::new(self.content.finish()),
+        }
     }
 
     /// The time of the last sufficient progress.
@@ -150,7 +178,10 @@ impl Assembly {
 
     /// Bytes of memory held, which never decrease.
     pub(crate) fn bytes(&self) -> usize {
-        self.content.memory_bytes()
+        match &self.complete {
+            Some((_, bytes)) => *bytes,
+            None => self.content.memory_bytes(),
+        }
     }
 
     fn handle_header(&mut self, payload: &[u8], message_bytes_max: usize) -> Result<bool, Fault> {

@@ -1,15 +1,16 @@
 //! Logins of HTTP clients: by the same users as AMQP clients, and slowed alike.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use crosstie_auth::{Guesses, User};
+use crosstie_auth::{Guesses, Origin};
+use crosstie_front::addresses::origin;
 use crosstie_transport::Connection;
 
+pub use super::backends::LoggedIn;
+use super::backends::{Attempt, NotLoggedIn};
 use super::broker::Broker;
 use super::logins::PLACE_INTERVAL;
-use super::negotiation::is_loopback;
 
 /// The user with that name and password, or the reason for the log. The answer to a wrong password is late, as an AMQP
 /// client's is. Needs a runtime with timers.
@@ -18,7 +19,7 @@ pub async fn log_in(
     connection: &Connection,
     name: &str,
     password: &[u8],
-) -> Result<Arc<User>, String> {
+) -> Result<LoggedIn, String> {
     let logins = &broker.logins;
     let began = Instant::now();
     let wait_max = Duration::from_millis(Guesses::PLACE_WAIT_MAX_MS);
@@ -33,22 +34,38 @@ pub async fn log_in(
         }
         tokio::time::sleep(PLACE_INTERVAL).await;
     }
-    let users = broker.users.now();
-    let found = users.authenticate(name, password, is_loopback(connection.peer()));
+    let (backends, users) = (broker.backends(), broker.users.now());
+    let attempt = Attempt {
+        name,
+        password: Some(password),
+        is_loopback: origin(connection.peer()) == Origin::Local,
+    };
+    let found = match backends.log_in_now(&attempt, &users) {
+        Ok(logged_in) => Ok(logged_in),
+        Err(undecided) => match backends.refusal(&undecided) {
+            Some(refused) => Err(refused),
+            None => match backends.place(connection) {
+                Some(_place) => backends.log_in(&attempt, &users, undecided).await,
+                None => Err(NotLoggedIn {
+                    why: "too many logins of this address are being checked".to_owned(),
+                    is_guess: false,
+                }),
+            },
+        },
+    };
     match found {
-        Ok(user) => {
+        Ok(logged_in) => {
             logins.note_right(guess);
-            Ok(user)
+            Ok(logged_in)
         }
         Err(refused) => {
-            logins.failed.fetch_add(1, Ordering::Relaxed);
-            let delay = logins.note_wrong(guess);
+            let delay = logins.note_refused(guess, &refused);
             let left = delay.saturating_sub(began.elapsed());
             if !left.is_zero() {
                 logins.delayed.fetch_add(1, Ordering::Relaxed);
                 tokio::time::sleep(left).await;
             }
-            Err(refused.to_string())
+            Err(refused.why)
         }
     }
 }

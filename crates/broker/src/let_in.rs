@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crosstie_amqp::Version;
 use crosstie_auth::Permissions;
 
+use super::backends::Rights;
 use super::client::{About, CHANNELS_MIN, Capabilities, Client};
 use super::metadata::Seat;
 use super::splice::Account;
@@ -14,6 +15,8 @@ pub(super) struct LetIn<V = Arc<str>> {
     pub client: Client,
     pub vhost: V,
     pub permissions: Arc<Permissions>,
+    /// The rights that `permissions` follow, if another server decides on them.
+    pub(super) rights: Option<Arc<Rights>>,
     /// The client may set `user-id` to other users.
     pub(super) is_impersonator: bool,
     pub(super) seat: Seat,
@@ -25,6 +28,7 @@ impl LetIn {
             client: self.client,
             vhost,
             permissions: self.permissions,
+            rights: self.rights,
             is_impersonator: self.is_impersonator,
             seat: self.seat,
         }
@@ -62,6 +66,7 @@ impl<V> LetIn<V> {
             },
             vhost,
             permissions: Arc::new(permissions),
+            rights: None,
             is_impersonator: account.is_impersonator,
             seat,
         })
@@ -91,6 +96,7 @@ impl<V> LetIn<V> {
             },
             vhost,
             permissions,
+            rights: None,
             is_impersonator,
             seat,
         }

@@ -17,6 +17,8 @@
 //! `Router::amqp` for operators.
 
 pub mod arguments;
+mod asking;
+mod backends;
 mod backlog;
 mod broker;
 mod certificate;
@@ -39,6 +41,7 @@ pub mod http_logins;
 mod identity;
 mod incomplete;
 pub mod inspection;
+mod judged;
 mod let_in;
 pub mod limits;
 mod listings;

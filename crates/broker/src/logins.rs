@@ -11,6 +11,9 @@ use crosstie_front::addresses::origin;
 use crosstie_transport::Connection;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
+use tokio::task::AbortHandle;
+
+use super::backends::NotLoggedIn;
 
 /// The login attempts of all AMQP clients of a router.
 pub(crate) struct Logins {
@@ -38,6 +41,9 @@ pub(super) enum For {
     /// The client gets its refusal.
     Answer,
 }
+
+/// Delay of a refusal for want of an answer: its client is likely to try again at once.
+const UNANSWERED_DELAY: Duration = Duration::from_secs(1);
 
 /// Interval at which a waiting attempt asks for its turn.
 pub(super) const PLACE_INTERVAL: Duration = Duration::from_millis(100);
@@ -79,8 +85,18 @@ impl Logins {
     }
 
     /// Notes a wrong password. Returns the delay of its answer.
-    pub(super) fn note_wrong(&self, guess: Guess<'_>) -> Duration {
+    fn note_wrong(&self, guess: Guess<'_>) -> Duration {
         Duration::from_millis(self.guesses.lock().note_wrong(self.now_ms(), guess))
+    }
+
+    /// Notes a refused login. Returns the delay of its answer. A server that has not answered says nothing about the
+    /// password.
+    pub(super) fn note_refused(&self, guess: Guess<'_>, refused: &NotLoggedIn) -> Duration {
+        self.failed.fetch_add(1, Ordering::Relaxed);
+        match refused.is_guess {
+            true => self.note_wrong(guess),
+            false => UNANSWERED_DELAY,
+        }
     }
 
     /// Makes an attempt wait for its turn, from `before` or from now on; `None` if it has waited long enough.
@@ -124,6 +140,29 @@ impl Logins {
         Some(self.wait(connection, delay, For::Answer))
     }
 
+    /// Runs `outcome` on the keeper's thread. Reading from the connection is paused meanwhile.
+    pub(super) fn later<T: Send + 'static>(
+        &self,
+        connection: &Arc<Connection>,
+        outcome: impl Future<Output = T> + Send + 'static,
+    ) -> Later<T> {
+        connection.pause_reading();
+        let connection = Arc::downgrade(connection);
+        let place = Arc::new(Mutex::new(None));
+        let filled = Arc::clone(&place);
+        let task = self.keeper.spawn(async move {
+            let outcome = outcome.await;
+            *filled.lock() = Some(outcome);
+            if let Some(connection) = connection.upgrade() {
+                connection.resume_reading();
+            }
+        });
+        Later {
+            place,
+            task: task.abort_handle(),
+        }
+    }
+
     fn wait(&self, connection: &Arc<Connection>, delay: Duration, for_what: For) -> Waiting {
         connection.pause_reading();
         let connection = Arc::downgrade(connection);
@@ -141,6 +180,25 @@ impl Logins {
 
     fn now_ms(&self) -> u64 {
         self.start.elapsed().as_millis() as u64
+    }
+}
+
+/// An outcome that a client waits for. It is given up with this.
+pub(super) struct Later<T> {
+    place: Arc<Mutex<Option<T>>>,
+    task: AbortHandle,
+}
+
+impl<T> Later<T> {
+    /// The outcome; `None` if it is not there. A client that closes its side first is read to its end.
+    pub(super) fn take(&self) -> Option<T> {
+        self.place.lock().take()
+    }
+}
+
+impl<T> Drop for Later<T> {
+    fn drop(&mut self) {
+        self.task.abort();
     }
 }
 

@@ -107,7 +107,7 @@ const BROKER_GAUGES: [Metric<OfBroker>; 8] = [
     ),
 ];
 
-const BROKER_TOTALS: [Metric<TotalOfBroker>; 11] = [
+const BROKER_TOTALS: [Metric<TotalOfBroker>; 15] = [
     (
         "connections_opened",
         "AMQP connections that entered a vhost",
@@ -127,6 +127,26 @@ const BROKER_TOTALS: [Metric<TotalOfBroker>; 11] = [
         "connections_closed_incomplete",
         "AMQP connections closed because of incomplete messages",
         |broker| &broker.shared.incomplete.closed,
+    ),
+    (
+        "auth_backend_allowed",
+        "Logins and accesses that an HTTP backend allowed",
+        |broker| &broker.asked.allowed,
+    ),
+    (
+        "auth_backend_denied",
+        "Logins and accesses that an HTTP backend denied",
+        |broker| &broker.asked.denied,
+    ),
+    (
+        "auth_backend_failed",
+        "Questions that an HTTP backend did not answer",
+        |broker| &broker.asked.failed,
+    ),
+    (
+        "auth_backend_kept",
+        "Logins and accesses that were allowed by an earlier answer of an HTTP backend",
+        |broker| &broker.asked.kept,
     ),
     ("logins_failed", "Failed logins", |broker| {
         &broker.logins.failed

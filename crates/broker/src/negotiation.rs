@@ -1,9 +1,7 @@
 //! From `connection.start` to `connection.open` (section 2.2.4): authenticates the client, negotiates the parameters
 //! and selects the vhost.
 
-use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crosstie_amqp::method::{
@@ -12,16 +10,17 @@ use crosstie_amqp::method::{
 };
 use crosstie_amqp::{Method, ReplyCode, Value, Version};
 use crosstie_auth::sasl::{Mechanism, Response};
-use crosstie_auth::{Refused, User};
 use crosstie_config::{AmqpMechanism, AmqpTransport};
 use crosstie_queues::Fault;
-use crosstie_transport::{Connection, PeerAddress};
+use crosstie_transport::Connection;
 
+use super::backends::{self, LoggedIn, NotLoggedIn, Rights, Source};
 use super::broker::Broker;
 use super::certificate;
 use super::client::{CHANNELS_MIN, Capabilities, Client};
+use super::judged::{Judged, authenticate};
 use super::let_in::LetIn;
-use super::logins::{For, Waiting};
+use super::logins::{For, Later, Logins, Waiting};
 use super::peer;
 use super::turned_away::{Tried, TurnedAway};
 
@@ -36,6 +35,12 @@ pub(super) struct Negotiation {
     waiting: Option<Waiting>,
     /// A refusal that is sent late.
     away: Option<Box<TurnedAway>>,
+    /// The login, while another server is asked.
+    login: Option<Later<Result<LoggedIn, NotLoggedIn>>>,
+    /// The backend that has let the client in.
+    source: Source,
+    /// Whether the client may open the vhost, while another server is asked.
+    opening: Option<(Arc<Rights>, Later<bool>)>,
 }
 
 /// The step after a method of a client that has not entered a vhost.
@@ -95,6 +100,9 @@ impl Negotiation {
             tried: Tried::default(),
             waiting: None,
             away: None,
+            login: None,
+            source: Source::Internal,
+            opening: None,
         }
     }
 
@@ -130,8 +138,7 @@ impl Negotiation {
                 Ok(Next::Method)
             }
             (Awaited::Open, Method::ConnectionOpen(open)) => {
-                let let_in = self.handle_open(open, broker)?;
-                Ok(Next::Enter(Box::new(let_in)))
+                self.handle_open(open, connection, broker)
             }
             _ => Err(self.unexpected(method)),
         }
@@ -166,19 +173,29 @@ impl Negotiation {
         let guess = logins.guess(connection, name, password);
         // A certificate is not a guess.
         let is_guess = !matches!(response, Ok(Response::External));
-        if is_guess && !logins.may_look(guess) {
-            self.waiting = logins.await_place(connection, waited);
-            return match self.waiting {
-                Some(_) => Ok(Next::Again),
-                None => Err(self.crowded()),
-            };
+        let asked = self.take_asked()?;
+        if asked.is_none() && is_guess && !logins.may_look(guess) {
+            return self.await_place(connection, logins, waited);
         }
-        let response = response.map_err(|e| e.to_string());
-        match response.and_then(|response| self.authenticate(response, connection, broker)) {
-            Ok(user) => {
+        let judged = match (asked, response) {
+            (Some(answer), _) => Judged::Now(answer),
+            (None, Ok(response)) => authenticate(response, self.certified(), connection, broker),
+            (None, Err(e)) => Judged::Now(Err(NotLoggedIn::guess(e.to_string()))),
+        };
+        let outcome = match judged {
+            Judged::Now(outcome) => outcome,
+            Judged::Later(later) => {
+                self.login = Some(later);
+                return Ok(Next::Again);
+            }
+            Judged::Crowded => return self.await_place(connection, logins, waited),
+        };
+        match outcome {
+            Ok(LoggedIn { user, source }) => {
                 if is_guess {
                     logins.note_right(guess);
                 }
+                self.source = source;
                 self.client.about.user = Arc::clone(&user.name);
                 self.client.about.mechanism = mechanism.name();
                 self.client.user = Some(user);
@@ -186,11 +203,10 @@ impl Negotiation {
                 peer::send(connection, self.client.version, &tune(options));
                 Ok(Next::Method)
             }
-            Err(why) => {
-                logins.failed.fetch_add(1, Ordering::Relaxed);
-                let away = self.login_refused(mechanism, &why);
+            Err(refused) => {
+                let away = self.login_refused(mechanism, &refused.why);
                 let delay = match is_guess {
-                    true => logins.note_wrong(guess),
+                    true => logins.note_refused(guess, &refused),
                     false => Duration::ZERO,
                 };
                 self.waiting = logins.answer_later(connection, delay, waited);
@@ -203,6 +219,29 @@ impl Negotiation {
         }
     }
 
+    /// Makes an attempt wait for its turn, or refuses it.
+    fn await_place(
+        &mut self,
+        connection: &Arc<Connection>,
+        logins: &Logins,
+        waited: Option<For>,
+    ) -> Result<Next, TurnedAway> {
+        self.waiting = logins.await_place(connection, waited);
+        match self.waiting {
+            Some(_) => Ok(Next::Again),
+            None => Err(self.crowded()),
+        }
+    }
+
+    /// The decision of the servers that were asked for the login, if any were.
+    fn take_asked(&mut self) -> Result<Option<Result<LoggedIn, NotLoggedIn>>, TurnedAway> {
+        match self.login.take().map(|later| later.take()) {
+            None => Ok(None),
+            Some(Some(decided)) => Ok(Some(decided)),
+            Some(None) => Err(gone()),
+        }
+    }
+
     /// The wait that is over, if any; an error if it was that of a late refusal.
     fn take_waited(&mut self) -> Result<Option<For>, TurnedAway> {
         if let Some(away) = self.away.take() {
@@ -210,11 +249,7 @@ impl Negotiation {
         }
         match self.waiting.take() {
             Some(waiting) => match waiting.for_what {
-                For::Place { .. } if !waiting.is_over() => {
-                    let text = "closed before its login attempt was checked";
-                    let code = ReplyCode::ConnectionForced;
-                    Err(TurnedAway::of::<ConnectionStartOk<'_>>(code, text))
-                }
+                For::Place { .. } if !waiting.is_over() => Err(gone()),
                 for_what => Ok(Some(for_what)),
             },
             None => Ok(None),
@@ -246,24 +281,8 @@ impl Negotiation {
         })
     }
 
-    fn authenticate(
-        &self,
-        response: Response<'_>,
-        connection: &Connection,
-        broker: &Broker,
-    ) -> Result<Arc<User>, String> {
-        let is_loopback = is_loopback(connection.peer());
-        let users = broker.users.now();
-        let user = match response {
-            Response::Password { name, password } => {
-                users.authenticate(name, password, is_loopback)
-            }
-            Response::External => {
-                let name = self.certified_name.as_deref().unwrap_or_default();
-                users.authenticate_external(name, is_loopback)
-            }
-        };
-        user.map_err(|refused: Refused| refused.to_string())
+    fn certified(&self) -> Option<&str> {
+        self.certified_name.as_deref()
     }
 
     fn handle_tune_ok(
@@ -308,8 +327,9 @@ impl Negotiation {
     fn handle_open(
         &mut self,
         open: &ConnectionOpen<'_>,
+        connection: &Arc<Connection>,
         broker: &Broker,
-    ) -> Result<LetIn, TurnedAway> {
+    ) -> Result<Next, TurnedAway> {
         let name = open.virtual_host;
         name.clone_into(&mut self.tried.vhost);
         let refused = |text: String, cause| {
@@ -321,22 +341,44 @@ impl Negotiation {
             return Err(refused(format!("vhost {name} not found"), "no_such_vhost"));
         }
         let vhost = Arc::from(name);
+        // Taken again once the backend has answered.
         let seat = broker.take_seat(user, &vhost);
         let seat = seat.map_err(|text| refused(text, "limit"))?;
-        let users = broker.users.now();
-        let Some(permissions) = users.permissions(user, name) else {
+        let not_allowed = || {
             let text = format!("access to vhost '{name}' refused for user '{user}'");
-            return Err(refused(text, "vhost_not_allowed"));
+            refused(text, "vhost_not_allowed")
+        };
+        let (permissions, rights) = match self.opening.take() {
+            Some((rights, later)) => match later.take() {
+                Some(true) => (backends::permissions(&rights), Some(rights)),
+                Some(false) => return Err(not_allowed()),
+                None => return Err(gone()),
+            },
+            None => {
+                let logged_in = self.client.user.as_ref();
+                let rights = logged_in.and_then(|user| self.source.rights(user, name, connection));
+                if let Some(rights) = rights {
+                    let asked = Arc::clone(&rights);
+                    let asked = async move { asked.may_open().await };
+                    let later = broker.logins.later(connection, asked);
+                    self.opening = Some((rights, later));
+                    return Ok(Next::Again);
+                }
+                let users = broker.users.now();
+                let own = users.permissions(user, name).map(Arc::clone);
+                (own.ok_or_else(not_allowed)?, None)
+            }
         };
         let tags = self.client.user.as_ref().map(|user| &user.tags);
         let is_impersonator = |tags: &Vec<String>| tags.iter().any(|tag| tag == "impersonator");
-        Ok(LetIn {
+        Ok(Next::Enter(Box::new(LetIn {
             vhost,
             seat,
-            permissions: Arc::clone(permissions),
+            permissions,
+            rights,
             is_impersonator: tags.is_some_and(is_impersonator),
             client: self.client.clone(),
-        })
+        })))
     }
 
     /// The client gets the same text for every wrong login, or none if it would not understand the close.
@@ -379,6 +421,12 @@ impl Negotiation {
     }
 }
 
+/// The refusal of a client that has closed its side while it waited. It reads none.
+fn gone() -> TurnedAway {
+    let text = "closed before its login attempt was checked";
+    TurnedAway::of::<ConnectionStartOk<'_>>(ReplyCode::ConnectionForced, text)
+}
+
 fn tune(options: &AmqpTransport) -> ConnectionTune {
     let heartbeat = options.heartbeat.map_or(0, |interval| interval.as_secs());
     ConnectionTune {
@@ -397,14 +445,4 @@ fn mechanisms(options: &AmqpTransport, is_certified: bool) -> Vec<Mechanism> {
         _ => None,
     });
     offered.collect()
-}
-
-pub(super) fn is_loopback(peer: PeerAddress) -> bool {
-    match peer {
-        PeerAddress::Tcp(address) => match address.ip().to_canonical() {
-            IpAddr::V4(ip) => ip.is_loopback(),
-            IpAddr::V6(ip) => ip.is_loopback(),
-        },
-        PeerAddress::Unix(_) => true,
-    }
 }

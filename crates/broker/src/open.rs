@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crosstie_amqp::frame::{self, Decoded, Frame, FrameKind};
-use crosstie_amqp::method::ConnectionUpdateSecretOk;
+use crosstie_amqp::method::{ConnectionUpdateSecret, ConnectionUpdateSecretOk};
 use crosstie_amqp::{Method, ReplyCode, Version};
 use crosstie_config::AmqpTransport;
 use crosstie_front::counters::{Counter, counters};
@@ -46,6 +46,7 @@ impl Open {
             client,
             vhost,
             permissions,
+            rights,
             is_impersonator,
             seat,
         } = entered;
@@ -61,6 +62,7 @@ impl Open {
             vhost: Arc::clone(&vhost),
             about: client.about,
             seat,
+            rights,
             is_told_of_blocking: client.capabilities.connection_blocked,
         }));
         let key = {
@@ -107,6 +109,9 @@ impl Open {
         if is_closing && mem::replace(has_handled_last, !input.is_empty()) {
             return Handled::End(End::Forced);
         }
+        if let Some(handled) = peer.keeps_asking() {
+            return handled;
+        }
         if peer.has_resumed() {
             channels.forgive();
         }
@@ -114,7 +119,9 @@ impl Open {
         let mut turn = peer.vhost.turn(Instant::now());
         let mut at = 0;
         let handled = loop {
-            match handle_next(peer, channels, broker, &mut turn, &input[at..]) {
+            let result = handle_next(peer, channels, broker, &mut turn, &input[at..]);
+            peer.note_handled();
+            match result {
                 Ok(Handled::Done { consumed }) => at += consumed,
                 Ok(Handled::Wait { consumed, wanted }) => {
                     let consumed = at + consumed;
@@ -251,6 +258,13 @@ fn handle_alone(frame: &Frame<'_>, peer: &Peer) -> Result<Option<End>, Fault> {
         None => Ok(None),
         Some(Method::ConnectionClose(_)) => Ok(Some(End::ByClient)),
         Some(Method::ConnectionCloseOk(_)) => Ok(Some(End::Answered)),
+        // A server decides anew on each access, and is not asked about secrets of open connections.
+        Some(Method::ConnectionUpdateSecret(_)) if peer.rights.is_some() => {
+            Err(Fault::of::<ConnectionUpdateSecret<'_>>(
+                ReplyCode::NotAllowed,
+                "New secret was refused by one of the backends",
+            ))
+        }
         // Passwords do not expire, so that a new secret changes nothing.
         Some(Method::ConnectionUpdateSecret(_)) => {
             peer.send(&ConnectionUpdateSecretOk {});

@@ -14,6 +14,7 @@ use crosstie_queues::ConnectionKey;
 use crosstie_transport::Connection;
 use parking_lot::Mutex;
 
+use super::backends::Rights;
 use super::client::About;
 use super::metadata::Seat;
 use super::status::ConnectionStatus;
@@ -35,6 +36,8 @@ pub struct Peer {
     /// Set once the vhost has assigned it.
     pub key: OnceLock<ConnectionKey>,
     pub about: About,
+    /// The client's rights, if another server decides on them.
+    pub(crate) rights: Option<Arc<Rights>>,
     /// The client supports `connection.blocked`.
     pub(crate) is_told_of_blocking: bool,
     pub since: SystemTime,
@@ -71,6 +74,7 @@ pub(crate) struct PeerParts {
     pub vhost: Arc<SharedVhost>,
     pub about: About,
     pub(crate) seat: Seat,
+    pub(crate) rights: Option<Arc<Rights>>,
     pub(crate) is_told_of_blocking: bool,
 }
 
@@ -87,6 +91,7 @@ impl Peer {
             vhost: parts.vhost,
             key: OnceLock::new(),
             about: parts.about,
+            rights: parts.rights,
             is_told_of_blocking: parts.is_told_of_blocking,
             since: SystemTime::now(),
             seat: parts.seat,
@@ -167,6 +172,11 @@ impl Peer {
             self.send(&ConnectionUnblocked {});
         }
         self.connection.resume_reading();
+    }
+
+    /// Whether reading was paused by the broker and has not resumed, as far as the conversation has seen.
+    pub(crate) fn is_blocked(&self) -> bool {
+        self.was_paused.load(Ordering::Relaxed)
     }
 
     /// Whether reading was paused and has resumed since the last call.

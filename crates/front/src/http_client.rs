@@ -23,7 +23,7 @@ use rustls_pki_types::pem::{Error as PemError, PemObject as _};
 use rustls_pki_types::{CertificateDer, ServerName};
 
 /// Sends requests over HTTP and HTTPS.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Outgoing {
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
 }

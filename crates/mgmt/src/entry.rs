@@ -105,13 +105,19 @@ impl Api {
         };
         let Credentials { name, password } = credentials;
         let users = self.operators.users();
-        let user = log_in(self.operators.broker(), connection, &name, &password).await;
-        let user = user.map_err(|why| {
+        let logged_in = log_in(self.operators.broker(), connection, &name, &password).await;
+        let logged_in = logged_in.map_err(|why| {
             self.logins.failed.fetch_add(1, Ordering::Relaxed);
             tracing::warn!("{}: management API login refused: {why}", connection.peer());
             Answer::login_failed()
         })?;
         self.logins.succeeded.fetch_add(1, Ordering::Relaxed);
+        // Another server decides on the rights of a user of its own, and is not asked here.
+        let users = match logged_in.is_internal() {
+            true => users,
+            false => Arc::default(),
+        };
+        let user = logged_in.user;
         Ok(Caller { user, users })
     }
 

@@ -39,6 +39,7 @@ mod overflow;
 mod own_end;
 mod own_items;
 pub mod passed;
+mod peer_end;
 mod proxied;
 pub mod proxy_header;
 mod pump;

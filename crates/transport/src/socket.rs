@@ -5,6 +5,7 @@ use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, sockopt};
 
 /// A connected socket. Every call is a raw system call that never blocks.
@@ -99,6 +100,16 @@ impl Socket {
     pub fn shut_down(&self) {
         // The peer may have been faster; then there is nothing left to end.
         let _ = rustix::net::shutdown(&self.fd, Shutdown::Both);
+    }
+
+    /// Whether the peer has closed its side.
+    pub(crate) fn is_closed_by_peer(&self) -> bool {
+        let mut polled = [PollFd::new(&self.fd, PollFlags::RDHUP)];
+        let now = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        matches!(poll(&mut polled, Some(&now)), Ok(1))
     }
 
     /// Signals the end to the peer, while its own bytes are still received.

@@ -34,6 +34,11 @@ impl Conversation {
         let replicated = broker.replicated_of(&client.vhost);
         let way = replicated.map(|found| (Way::of(&whose, found.splicing(), since), found));
         match way {
+            Some((Way::PassOn, _)) if client.permissions.are_judged() => {
+                let why = "another node has the vhost, and cannot ask the user's backend";
+                let away = TurnedAway::elsewhere(why, &client);
+                Handled::End(End::TurnedAway(Box::new(away)))
+            }
             Some((Way::PassOn, replicated)) => {
                 let replicated = Arc::clone(replicated);
                 let node = &broker.home.node;

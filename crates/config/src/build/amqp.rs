@@ -8,8 +8,8 @@ use crate::amqp as defaults;
 use crate::catalogue::AMQP;
 use crate::files::Files;
 use crate::model::{
-    Amqp, AmqpMechanism, AmqpPermission, AmqpTransport, AmqpUser, AmqpVhost, Endpoint, Transport,
-    TransportKind,
+    Amqp, AmqpAuthBackend, AmqpMechanism, AmqpPermission, AmqpTransport, AmqpUser, AmqpVhost,
+    Endpoint, Transport, TransportKind,
 };
 use crate::plain::{Section, Word};
 use crate::problem::Problem;
@@ -47,6 +47,7 @@ impl Builder<'_> {
         let mut amqp = Amqp {
             users: self.amqp_users(object),
             vhosts: self.amqp_vhosts(object),
+            auth_backends: self.auth_backends(object),
             ..read
         };
         self.check_logins(object, worker, &amqp, transports);
@@ -251,7 +252,10 @@ impl Builder<'_> {
 
 /// The default for a worker whose first AMQP transport comes while it runs.
 pub(crate) fn standard() -> Amqp {
-    let mut amqp = Amqp::read(View::empty(&AMQP));
+    let mut amqp = Amqp {
+        auth_backends: vec![AmqpAuthBackend::Internal],
+        ..Amqp::read(View::empty(&AMQP))
+    };
     defaults::complete(&mut amqp);
     amqp
 }

@@ -3,6 +3,7 @@
 
 mod amqp;
 mod auth;
+mod auth_backends;
 mod certificates;
 mod component;
 mod cookie;

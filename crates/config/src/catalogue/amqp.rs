@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crosstie_auth::PasswordHash;
 
+use super::auth_backends::{AUTH_BACKEND, AmqpAuthBackend};
 use super::endpoint::ENDPOINT;
 use super::form::{
     Kind, Rule, TYPE, integer, integer_or_zero, list, list_not_empty, object, one_of, tagged, text,
@@ -29,6 +30,9 @@ tables! {
             .otherwise("`/` with all permissions for every user; none beside those of `definitions`")
             .at_once(),
             "Virtual hosts, each with its own exchanges and queues.";
+        "auth_backends" = list_not_empty(&tagged(&AUTH_BACKEND)).otherwise("`internal`").own().new_sessions(),
+            "Backends of logins, in their order: `internal` (`users`), `http`. The first that allows a login also decides \
+             on the user's rights.";
         definitions: Option<String> = text(Rule::Path).optional().environment(),
             "Definitions file written by `rabbitmqctl export_definitions` (JSON). When the worker starts, the \
              broker declares its users, vhosts, permissions, exchanges, queues and bindings that do not exist yet. A \
@@ -44,6 +48,7 @@ tables! {
             "Product, version and cluster name in `server_properties`. Clients choose features by them.";
         let users: Vec<AmqpUser> = Vec::new();
         let vhosts: Vec<AmqpVhost> = Vec::new();
+        let auth_backends: Vec<AmqpAuthBackend> = Vec::new();
     }
 
     /// Identity in a broker's `server_properties`. Clients choose features by it.

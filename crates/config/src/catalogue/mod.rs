@@ -5,6 +5,7 @@
 
 pub(crate) mod amqp;
 mod auth;
+pub(crate) mod auth_backends;
 mod certificates;
 mod connecting;
 pub(crate) mod cookie;

@@ -157,6 +157,10 @@ refused! {
         Never "proxy": NO_PROXY;
         Never "xbrmm": "a router needs no blockchain";
     }
+    "workers[router].amqp.auth_backends[].type" {
+        Never "ldap": "let a server ask LDAP, and name it as the backend `http`";
+        Never "cache": "the backend `http` has a cache of its own";
+    }
     "transports[].type" {
         LeftOut "flashpolicy": NO_FLASH;
         Later "mqtt": "MQTT is not spoken";

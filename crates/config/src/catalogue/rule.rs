@@ -98,6 +98,10 @@ rules! {
             .strip_prefix("http://")
             .or_else(|| text.strip_prefix("https://"))
             .is_some_and(|rest| rest.starts_with(|c: char| c != '/' && !c.is_whitespace()));
+    /// A URL that a program adds a query to.
+    BareHttpUrl: "a URL that begins with http:// or https:// and names a host, without credentials, ? and #",
+        Some("^https?://[^/\\s@?#]+(/[^\\s@?#]*)?$"),
+        |text| Rule::HttpUrl.holds(text) && !text.contains(|c: char| c.is_whitespace() || "@?#".contains(c));
     NatsUrl: "nats://host:port or tls://host:port, without credentials", Some("^(nats|tls)://[^/@\\s]+:[0-9]+/?$"),
         |text| is_nats_url(text);
     /// The target of a redirection.

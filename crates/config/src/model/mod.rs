@@ -25,6 +25,7 @@ pub use crate::catalogue::amqp::{
     Amqp, AmqpIdentity, AmqpLimits, AmqpMechanism, AmqpPermission, AmqpTransport, AmqpUser,
     AmqpVhost,
 };
+pub use crate::catalogue::auth_backends::{AmqpAuthBackend, AmqpHttpBackend};
 pub use crate::catalogue::cookie::Cookie;
 pub use crate::catalogue::endpoint::{NamedCertificate, SystemdEndpoint, TcpEndpoint, Tls};
 pub use crate::catalogue::http_bridge::{HttpBridge, HttpBridgeOptions, Webhook};

@@ -76,10 +76,11 @@ fn check_router(old: &RouterWorker, new: &RouterWorker) -> Result<(), String> {
     }
 }
 
-/// The broker without its users and permissions, its own vhosts, and limits that apply at once.
+/// The broker without its users, backends and permissions, its own vhosts, and limits that apply at once.
 fn broker(amqp: &Amqp) -> Amqp {
     let mut rest = amqp.clone();
     rest.users.clear();
+    rest.auth_backends.clear();
     rest.limits = AmqpLimits {
         consumer_timeout: amqp.limits.consumer_timeout,
         incomplete_timeout: amqp.limits.incomplete_timeout,

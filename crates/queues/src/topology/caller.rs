@@ -30,7 +30,7 @@ impl Caller<'_> {
             true => "amq.default",
             false => resource.name,
         };
-        if self.permissions.may(access, name) {
+        if self.permissions.may(access, resource.kind, name) {
             return Ok(());
         }
         let kind = resource.kind.name();

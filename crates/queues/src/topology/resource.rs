@@ -3,18 +3,14 @@
 use std::borrow::Cow;
 use std::fmt;
 
+pub(crate) use crosstie_auth::ResourceKind;
+
 /// A queue or an exchange, displayed in RabbitMQ's words: `queue 'q' in vhost '/'`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Resource<'a> {
     pub(crate) kind: ResourceKind,
     pub(crate) name: &'a str,
     pub(crate) vhost: &'a str,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ResourceKind {
-    Exchange,
-    Queue,
 }
 
 impl<'a> Resource<'a> {
@@ -30,15 +26,6 @@ impl<'a> Resource<'a> {
 
     pub(super) fn is_default_exchange(&self) -> bool {
         self.kind == ResourceKind::Exchange && self.name.is_empty()
-    }
-}
-
-impl ResourceKind {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Exchange => "exchange",
-            Self::Queue => "queue",
-        }
     }
 }
 

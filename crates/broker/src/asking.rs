@@ -1,0 +1,64 @@
+//! Clients that wait for an answer about their rights: the method that needs it is handled again.
+
+use std::sync::Arc;
+
+use crate::broker::Broker;
+use crate::handled::{End, Handled};
+use crate::peer::Peer;
+
+impl Peer {
+    /// Whether the last method lacked a right that is not known.
+    pub(crate) fn wants_right(&self) -> bool {
+        let rights = self.rights.as_ref();
+        rights.is_some_and(|rights| rights.wants())
+    }
+
+    /// The same; then the right is asked for, and the client is not read until the answer is there.
+    pub(crate) fn awaits_right(self: &Arc<Self>, broker: &Broker) -> bool {
+        let Some(rights) = self.rights.as_ref().filter(|rights| rights.begins_to_ask()) else {
+            return false;
+        };
+        self.connection.pause_reading();
+        let (rights, peer) = (Arc::clone(rights), Arc::downgrade(self));
+        broker.logins.keeper.spawn(async move {
+            rights.ask().await;
+            if let Some(peer) = peer.upgrade() {
+                peer.resume_answered();
+            }
+        });
+        true
+    }
+
+    /// A frame was handled, or waits for the answer that it has asked for.
+    pub(crate) fn note_handled(&self) {
+        if let Some(rights) = &self.rights {
+            rights.note_handled();
+        }
+    }
+
+    /// What is done with input that comes before the answer.
+    pub(crate) fn keeps_asking(&self) -> Option<Handled> {
+        let rights = self.rights.as_ref().filter(|rights| rights.is_asking())?;
+        if self.connection.has_peer_closed() {
+            // Such a client waits for no answer.
+            return Some(Handled::End(End::Answered));
+        }
+        // Resumed for another reason, such as free memory.
+        self.connection.pause_reading();
+        if !rights.is_asking() {
+            self.connection.resume_reading();
+        }
+        Some(Handled::Yield { consumed: 0 })
+    }
+
+    /// Resumes reading, unless publishers are blocked: then their end resumes it.
+    fn resume_answered(&self) {
+        if self.is_blocked() {
+            return;
+        }
+        self.connection.resume_reading();
+        if self.is_blocked() {
+            self.connection.pause_reading();
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! Backends of logins: the broker's own users, and other servers, in the configured order. The first that allows a login
+//! also decides on the user's rights.
+//!
+//! ```text
+//! log_in_now ─ known ─▶ LoggedIn
+//!      └─ not known ─▶ log_in (on the keeper's thread; the client is not read) ─▶ LoggedIn, or the reasons
+//! ```
+
+mod cache;
+mod http;
+mod question;
+mod rights;
+
+use std::collections::HashMap;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use crosstie_auth::{Origin, Permissions, User, Users};
+use crosstie_config::AmqpAuthBackend;
+use crosstie_front::addresses::origin;
+use crosstie_transport::{Connection, PeerAddress};
+use parking_lot::Mutex;
+
+pub(crate) use self::http::Counts;
+use self::http::{HttpBackend, NotAllowed};
+pub(crate) use self::rights::Rights;
+
+/// The backends in their order.
+pub(crate) struct Backends {
+    order: Vec<Backend>,
+    /// The configuration, and the contents of the files that it names.
+    configured: (Vec<AmqpAuthBackend>, Vec<Vec<u8>>),
+    /// Logins that other servers are asked for, by the origin of the client.
+    asking: Mutex<HashMap<Origin, u32>>,
+}
+
+enum Backend {
+    Internal,
+    Http(Arc<HttpBackend>),
+}
+
+/// A user that has logged in, and the backend that decides on its rights.
+#[derive(Clone)]
+pub struct LoggedIn {
+    pub user: Arc<User>,
+    pub(crate) source: Source,
+}
+
+impl LoggedIn {
+    /// Whether the user is one of the broker's own.
+    pub fn is_internal(&self) -> bool {
+        matches!(self.source, Source::Internal)
+    }
+}
+
+/// The backend that has allowed a login.
+#[derive(Clone, Default)]
+pub(crate) enum Source {
+    #[default]
+    Internal,
+    Http(Arc<HttpBackend>),
+}
+
+/// The refusal of a login.
+pub(crate) struct NotLoggedIn {
+    /// For the log.
+    pub(crate) why: String,
+    /// All backends have answered: the password is wrong.
+    pub(crate) is_guess: bool,
+}
+
+/// An attempt to log in.
+pub(crate) struct Attempt<'a> {
+    pub(crate) name: &'a str,
+    /// `None`: a certificate has proven the name.
+    pub(crate) password: Option<&'a [u8]>,
+    pub(crate) is_loopback: bool,
+}
+
+/// A login that is not decided: other servers are asked, from this place of the order on.
+pub(crate) struct Undecided {
+    from: usize,
+    reasons: Vec<String>,
+}
+
+/// Maximum number of logins of one origin that are asked for at a time: a right one is known to the others of its client
+/// at once, and wrong ones are guesses.
+const ORIGIN_ASKING_MAX: u32 = 4;
+
+/// RabbitMQ restricts the user of this name to its own machine, whichever backend knows it.
+const GUEST: &str = "guest";
+
+impl Backends {
+    /// An error names the file and its fault.
+    pub(crate) fn new(
+        configured: &[AmqpAuthBackend],
+        directory: &Path,
+        counts: &Arc<Counts>,
+    ) -> Result<Self, String> {
+        let order = configured.iter().map(|configured| -> io::Result<Backend> {
+            match configured {
+                AmqpAuthBackend::Http(options) => {
+                    let backend = HttpBackend::new(options, directory, counts)?;
+                    Ok(Backend::Http(Arc::new(backend)))
+                }
+                _ => Ok(Backend::Internal),
+            }
+        });
+        let order = order.collect::<io::Result<_>>();
+        Ok(Self {
+            order: order.map_err(|e| e.to_string())?,
+            configured: (configured.to_vec(), contents(configured, directory)),
+            asking: Mutex::default(),
+        })
+    }
+
+    /// Whether these are the configured ones, with the files as they are now.
+    pub(crate) fn is_of(&self, configured: &[AmqpAuthBackend], directory: &Path) -> bool {
+        self.configured.0 == configured && self.configured.1 == contents(configured, directory)
+    }
+
+    /// The server that decides on rights, if there is one.
+    pub(crate) fn http(&self) -> Option<&Arc<HttpBackend>> {
+        self.order.iter().find_map(|backend| match backend {
+            Backend::Http(http) => Some(http),
+            Backend::Internal => None,
+        })
+    }
+
+    /// Decides on a login by what is known here.
+    pub(crate) fn log_in_now(
+        &self,
+        attempt: &Attempt<'_>,
+        users: &Users,
+    ) -> Result<LoggedIn, Undecided> {
+        let mut reasons = Vec::new();
+        for (place, backend) in self.order.iter().enumerate() {
+            match backend {
+                Backend::Internal => match attempt.authenticate(users) {
+                    Ok(logged_in) => return Ok(logged_in),
+                    Err(why) => reasons.push(why),
+                },
+                Backend::Http(http) => {
+                    let known = http.known_login(attempt.name, attempt.password);
+                    let known = known.map(|tags| attempt.external(tags, http));
+                    return match known {
+                        Some(Ok(logged_in)) => Ok(logged_in),
+                        Some(Err(why)) => Err(Undecided::refused(self.order.len(), why)),
+                        None => Err(Undecided {
+                            from: place,
+                            reasons,
+                        }),
+                    };
+                }
+            }
+        }
+        Err(Undecided {
+            from: self.order.len(),
+            reasons,
+        })
+    }
+
+    /// Whether no other server needs to be asked: the login is refused for these reasons.
+    pub(crate) fn refusal(&self, undecided: &Undecided) -> Option<NotLoggedIn> {
+        let why = || undecided.reasons.join("; ");
+        (undecided.from == self.order.len()).then(|| NotLoggedIn::guess(why()))
+    }
+
+    /// Asks the remaining backends.
+    pub(crate) async fn log_in(
+        &self,
+        attempt: &Attempt<'_>,
+        users: &Users,
+        undecided: Undecided,
+    ) -> Result<LoggedIn, NotLoggedIn> {
+        let Undecided { from, mut reasons } = undecided;
+        let mut is_guess = true;
+        for backend in &self.order[from..] {
+            let tried = match backend {
+                Backend::Internal => attempt.authenticate(users),
+                Backend::Http(http) => match http.log_in(attempt.name, attempt.password).await {
+                    Ok(tags) => attempt.external(tags, http),
+                    Err(NotAllowed::Denied(why)) => Err(why),
+                    Err(NotAllowed::Unanswered(why)) => {
+                        is_guess = false;
+                        Err(why)
+                    }
+                },
+            };
+            match tried {
+                Ok(logged_in) => return Ok(logged_in),
+                Err(why) => reasons.push(why),
+            }
+        }
+        let why = reasons.join("; ");
+        Err(NotLoggedIn { why, is_guess })
+    }
+
+    /// Reserves a place for a login that other servers are asked for; `None` if the client's origin has too many.
+    pub(crate) fn place(self: &Arc<Self>, connection: &Connection) -> Option<Place> {
+        let origin = origin(connection.peer());
+        let mut asking = self.asking.lock();
+        let count = asking.entry(origin).or_default();
+        (*count < ORIGIN_ASKING_MAX).then(|| {
+            *count += 1;
+            let backends = Arc::clone(self);
+            Place { backends, origin }
+        })
+    }
+}
+
+/// A place for a login that other servers are asked for, while this lives.
+pub(crate) struct Place {
+    backends: Arc<Backends>,
+    origin: Origin,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut asking = self.backends.asking.lock();
+        if let Some(count) = asking.get_mut(&self.origin) {
+            *count -= 1;
+            if *count == 0 {
+                asking.remove(&self.origin);
+            }
+        }
+    }
+}
+
+impl NotLoggedIn {
+    pub(crate) fn guess(why: String) -> Self {
+        let is_guess = true;
+        Self { why, is_guess }
+    }
+}
+
+impl Undecided {
+    fn refused(from: usize, why: String) -> Self {
+        let reasons = vec![why];
+        Self { from, reasons }
+    }
+}
+
+impl Attempt<'_> {
+    /// Authenticates one of the broker's own users.
+    fn authenticate(&self, users: &Users) -> Result<LoggedIn, String> {
+        let user = match self.password {
+            Some(password) => users.authenticate(self.name, password, self.is_loopback),
+            None => users.authenticate_external(self.name, self.is_loopback),
+        };
+        let user = user.map_err(|refused| refused.to_string())?;
+        let source = Source::Internal;
+        Ok(LoggedIn { user, source })
+    }
+
+    /// The user that another server has authenticated.
+    fn external(&self, tags: Vec<String>, http: &Arc<HttpBackend>) -> Result<LoggedIn, String> {
+        if self.name == GUEST && !self.is_loopback {
+            return Err(format!("user '{GUEST}' can only connect via localhost"));
+        }
+        let user = User {
+            name: self.name.into(),
+            password: None,
+            tags,
+            is_remote_allowed: true,
+        };
+        Ok(LoggedIn {
+            user: Arc::new(user),
+            source: Source::Http(Arc::clone(http)),
+        })
+    }
+}
+
+impl Source {
+    /// The rights of a user in a vhost that a server decides on; `None` for the broker's own users.
+    pub(crate) fn rights(
+        &self,
+        user: &User,
+        vhost: &str,
+        connection: &Connection,
+    ) -> Option<Arc<Rights>> {
+        let Self::Http(http) = self else {
+            return None;
+        };
+        let address = match connection.peer() {
+            PeerAddress::Tcp(address) => Some(address.ip()),
+            PeerAddress::Unix(_) => None,
+        };
+        let rights = Rights::new(http, &user.name, vhost, &user.tags, address);
+        Some(Arc::new(rights))
+    }
+}
+
+/// The contents of the files that backends name; empty for one that cannot be read.
+fn contents(configured: &[AmqpAuthBackend], directory: &Path) -> Vec<Vec<u8>> {
+    let files = configured.iter().flat_map(|configured| match configured {
+        AmqpAuthBackend::Http(options) => &options.ca_certificates[..],
+        _ => &[],
+    });
+    let read = files.map(|path| std::fs::read(directory.join(path)).unwrap_or_default());
+    read.collect()
+}
+
+/// The permissions of a client whose rights a server decides on.
+pub(crate) fn permissions(rights: &Arc<Rights>) -> Arc<Permissions> {
+    Arc::new(rights.permissions())
+}
