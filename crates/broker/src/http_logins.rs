@@ -59,6 +59,7 @@ pub async fn log_in(
             Ok(logged_in)
         }
         Err(refused) => {
+            logins.failed_http.fetch_add(1, Ordering::Relaxed);
             let delay = logins.note_refused(guess, &refused);
             let left = delay.saturating_sub(began.elapsed());
             if !left.is_zero() {

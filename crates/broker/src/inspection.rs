@@ -69,10 +69,11 @@ impl Broker {
         self.peers.lock().len()
     }
 
-    /// Logins since the start: AMQP clients in a vhost, and failures of any protocol.
+    /// Logins by AMQP since the start: clients that entered a vhost, and failures.
     pub fn logins(&self) -> (u64, u64) {
-        let succeeded = self.totals.connections_opened.load(Ordering::Relaxed);
-        (succeeded, self.logins.failed.load(Ordering::Relaxed))
+        let failed = self.logins.failed.load(Ordering::Relaxed);
+        let of_http = self.logins.failed_http.load(Ordering::Relaxed);
+        (self.churn().opened, failed.saturating_sub(of_http))
     }
 
     /// The connections that are in a vhost, oldest first, without those of the API's own requests.

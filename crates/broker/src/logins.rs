@@ -24,6 +24,8 @@ pub(crate) struct Logins {
     /// The runtime that has timers.
     pub(super) keeper: Handle,
     pub failed: AtomicU64,
+    /// Those of the management API.
+    pub(super) failed_http: AtomicU64,
     /// Number of attempts with a delayed answer, and of attempts that waited to be checked.
     pub(crate) delayed: AtomicU64,
 }
@@ -57,6 +59,7 @@ impl Logins {
             keyed: RandomState::new(),
             keeper,
             failed: AtomicU64::new(0),
+            failed_http: AtomicU64::new(0),
             delayed: AtomicU64::new(0),
         }
     }

@@ -48,14 +48,12 @@ pub struct Churn {
 impl Broker {
     /// The counters of all vhosts, without gauges.
     pub fn counters(&self) -> Counts {
-        let peers = self.peers.lock();
-        let of_peers = peers.values().map(|peer| Arc::clone(&peer.vhost));
-        // A vhost that is being closed has connections for a while.
-        let mut vhosts: BTreeMap<*const SharedVhost, Arc<SharedVhost>> =
-            of_peers.map(|vhost| (Arc::as_ptr(&vhost), vhost)).collect();
-        drop(peers);
-        let open = self.vhosts().into_iter();
-        vhosts.extend(open.map(|vhost| (Arc::as_ptr(&vhost), vhost)));
+        let mut vhosts = self.vhosts();
+        // One that is being closed is listed for a while, and has connections for a while.
+        vhosts.extend(self.local_vhosts());
+        vhosts.extend(self.each_peer(|peer| Some(Arc::clone(&peer.vhost))));
+        let vhosts = vhosts.into_iter().map(|vhost| (Arc::as_ptr(&vhost), vhost));
+        let vhosts: BTreeMap<*const SharedVhost, Arc<SharedVhost>> = vhosts.collect();
         let mut sum = Counts::default();
         for vhost in vhosts.values() {
             sum.add_counters(&vhost.totals());

@@ -194,8 +194,7 @@ pub(crate) fn attempts(call: &Call<'_>, asked: &str) -> Answer {
             "auth_attempts_succeeded": succeeded,
         })
     };
-    let (amqp_succeeded, all_failed) = api.operators.broker().logins();
-    let amqp_failed = all_failed.saturating_sub(failed);
+    let (amqp_succeeded, amqp_failed) = api.operators.broker().logins();
     let mut rows = vec![row("http", succeeded, failed)];
     if amqp_succeeded + amqp_failed > 0 {
         rows.push(row("amqp091", amqp_succeeded, amqp_failed));

@@ -19,6 +19,8 @@ const INTERVAL: Duration = Duration::from_secs(5);
 const FIRST_INTERVAL: Duration = Duration::from_secs(1);
 /// A sample that no client asked for during this time is forgotten: it would be an average that surprises.
 const KEPT: Duration = Duration::from_secs(300);
+/// The same while there are as many as there may be.
+const KEPT_IF_MANY: Duration = Duration::from_secs(30);
 /// Maximum number of sampled objects of each kind; others have the rate 0.0. A hash table of 16,384 places holds as many.
 const OBJECTS_MAX: usize = 14_336;
 
@@ -40,7 +42,14 @@ pub(crate) struct Sampler {
 
 /// The samples of objects with so many counters and gauges, by a hash of their names.
 #[derive(Debug)]
-pub(crate) struct Samples<const C: usize, const G: usize>(Mutex<HashMap<u64, Sample<C, G>>>);
+pub(crate) struct Samples<const C: usize, const G: usize>(Mutex<Table<C, G>>);
+
+#[derive(Debug)]
+struct Table<const C: usize, const G: usize> {
+    samples: HashMap<u64, Sample<C, G>>,
+    /// The time of the last search for samples that are not asked for.
+    searched_at: Option<Instant>,
+}
 
 #[derive(Debug)]
 struct Sample<const C: usize, const G: usize> {
@@ -113,30 +122,47 @@ async fn sweep(sampler: Weak<Sampler>) {
 
 impl<const C: usize, const G: usize> Default for Samples<C, G> {
     fn default() -> Self {
-        Self(Mutex::default())
+        Self(Mutex::new(Table {
+            samples: HashMap::new(),
+            searched_at: None,
+        }))
     }
 }
 
 impl<const C: usize, const G: usize> Samples<C, G> {
     /// The rates of an object with these figures, which may become its next sample.
     pub(crate) fn rates(&self, now: Instant, key: u64, figures: Figures<C, G>) -> Rates<C, G> {
-        let mut samples = self.0.lock();
-        if let Some(sample) = samples.get_mut(&key) {
+        let mut table = self.0.lock();
+        if let Some(sample) = table.samples.get_mut(&key) {
             sample.asked_at = now;
             sample.renew(now, figures);
             return sample.rates();
         }
-        if samples.len() < OBJECTS_MAX {
-            samples.insert(key, Sample::new(now, figures));
+        table.make_room(now);
+        if table.samples.len() < OBJECTS_MAX {
+            table.samples.insert(key, Sample::new(now, figures));
         }
         Rates::NONE
     }
 
     fn sweep(&self, now: Instant) -> bool {
-        let mut samples = self.0.lock();
+        let samples = &mut self.0.lock().samples;
         samples.retain(|_, sample| now.saturating_duration_since(sample.asked_at) < KEPT);
         samples.shrink_to_fit();
         !samples.is_empty()
+    }
+}
+
+impl<const C: usize, const G: usize> Table<C, G> {
+    /// Forgets samples that no client has asked for lately, if there are many; at most once a second.
+    fn make_room(&mut self, now: Instant) {
+        let is_recent = |at: Instant| now.saturating_duration_since(at) < FIRST_INTERVAL;
+        if self.samples.len() < OBJECTS_MAX || self.searched_at.is_some_and(is_recent) {
+            return;
+        }
+        self.searched_at = Some(now);
+        let age = |sample: &Sample<C, G>| now.saturating_duration_since(sample.asked_at);
+        self.samples.retain(|_, sample| age(sample) < KEPT_IF_MANY);
     }
 }
 
@@ -229,15 +255,21 @@ mod tests {
         for key in 0..2 * OBJECTS_MAX as u64 {
             samples.rates(start, key, figures(0, 0));
         }
-        assert_eq!(samples.0.lock().len(), OBJECTS_MAX);
+        assert_eq!(samples.0.lock().samples.len(), OBJECTS_MAX);
         let later = start + INTERVAL;
         let (kept, beyond) = (0, 2 * OBJECTS_MAX as u64 - 1);
         assert_eq!(samples.rates(later, kept, figures(5, 0)).counters, [1.0]);
         assert_eq!(samples.rates(later, beyond, figures(5, 0)).counters, [0.0]);
-        assert!(samples.sweep(start + KEPT));
-        assert_eq!(samples.0.lock().len(), 1);
-        assert!(!samples.sweep(later + KEPT));
-        assert_eq!(samples.0.lock().capacity(), 0);
+        // Objects that are gone make room.
+        let late = start + KEPT_IF_MANY;
+        samples.rates(late, beyond, figures(5, 0));
+        let rates = samples.rates(late + INTERVAL, beyond, figures(10, 0));
+        assert_eq!(rates.counters, [1.0]);
+        assert_eq!(samples.0.lock().samples.len(), 2);
+        assert!(samples.sweep(later + KEPT));
+        assert_eq!(samples.0.lock().samples.len(), 1);
+        assert!(!samples.sweep(late + INTERVAL + KEPT));
+        assert_eq!(samples.0.lock().samples.capacity(), 0);
     }
 
     #[test]

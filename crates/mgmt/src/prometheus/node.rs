@@ -157,6 +157,10 @@ impl Node {
         for (name, count) in names.into_iter().chain(of_channels).chain(of_queues) {
             text.single(counter(name, "Of all since the start"), count);
         }
+        let consumers = gauge("channel_consumers", "Consumers of all channels");
+        text.single(consumers, self.present.consumers);
+        let channels = gauge("connection_channels", "Channels of all connections");
+        text.single(channels, self.present.channels);
     }
 
     fn write_churn(&self, text: &mut Text<'_>) {
@@ -364,8 +368,7 @@ fn write_bounds(api: &Api, text: &mut Text<'_>) {
 fn write_logins(api: &Api, text: &mut Text<'_>) {
     let failed = api.logins.failed.load(Ordering::Relaxed);
     let succeeded = api.logins.succeeded.load(Ordering::Relaxed);
-    let (amqp_succeeded, all_failed) = api.operators.broker().logins();
-    let amqp_failed = all_failed.saturating_sub(failed);
+    let (amqp_succeeded, amqp_failed) = api.operators.broker().logins();
     for (name, http, amqp) in [
         (
             "auth_attempts_total",

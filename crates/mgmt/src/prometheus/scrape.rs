@@ -94,24 +94,24 @@ impl Scrape {
         let sees = |name: &str| self.vhosts.iter().any(|vhost| **vhost.name() == *name);
         let operators = &self.api.operators;
         let mut channels = Table::new(&CHANNELS, is_summed);
-        if self.wants(&channels) {
+        if !is_summed && self.wants(&channels) {
             let views = operators.channel_views().into_iter();
             let views = views.filter(|view| sees(&view.vhost));
             views.for_each(|view| push_channel(&mut channels, &view));
         }
         let mut connections = Table::new(&CONNECTIONS, is_summed);
-        if self.wants(&connections) {
+        if !is_summed && self.wants(&connections) {
             let views = operators.connection_views().into_iter();
             let views = views.filter(|view| sees(&view.status.vhost));
             views.for_each(|view| push_connection(&mut connections, &view));
         }
         let queues = std::mem::replace(&mut self.queues, Table::new(&QUEUES, is_summed));
         let prefix = self.registry.prefix();
-        self.tables = vec![
-            (prefix, Box::new(queues)),
-            (prefix, Box::new(channels)),
-            (prefix, Box::new(connections)),
-        ];
+        self.tables = vec![(prefix, Box::new(queues))];
+        if !is_summed {
+            self.tables.push((prefix, Box::new(channels)));
+            self.tables.push((prefix, Box::new(connections)));
+        }
         if let Registry::Detailed { .. } = self.registry {
             self.read_cluster();
         }
@@ -120,6 +120,8 @@ impl Scrape {
             let columns = table.wanted(families).into_iter().rev();
             self.columns.extend(columns.map(|column| (number, column)));
         }
+        // A client that does not read must not keep a deleted vhost.
+        self.vhosts.clear();
         self.stage = Stage::Node;
     }
 

@@ -18,6 +18,7 @@ pub(super) struct Column {
 pub(super) struct Table<const N: usize> {
     columns: &'static [Column; N],
     rows: Vec<Row<N>>,
+    label_bytes: usize,
     sums: Option<[u64; N]>,
 }
 
@@ -44,6 +45,7 @@ impl<const N: usize> Table<N> {
         Self {
             columns,
             rows: Vec::new(),
+            label_bytes: 0,
             sums: is_summed.then_some([0; N]),
         }
     }
@@ -57,6 +59,7 @@ impl<const N: usize> Table<N> {
             }
             None => {
                 let labels = labels().into_boxed_str();
+                self.label_bytes += labels.len();
                 self.rows.push(Row { labels, figures });
             }
         }
@@ -65,8 +68,7 @@ impl<const N: usize> Table<N> {
 
 impl<const N: usize> Columns for Table<N> {
     fn bytes(&self) -> usize {
-        // The labels and the allocator's own, as they are on average.
-        self.rows.capacity() * size_of::<Row<N>>() + self.rows.len() * 48
+        self.rows.capacity() * size_of::<Row<N>>() + self.label_bytes
     }
 
     fn wanted(&self, families: Option<&[String]>) -> Vec<usize> {
