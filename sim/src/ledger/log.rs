@@ -73,7 +73,8 @@ impl Log {
             let (at, entry) = entries.next().ok_or(Broken::Missing)?;
             excerpt.take(Sequence(*at), entry)?;
         }
-        excerpt.finish()
+        // One page was asked for.
+        excerpt.finish().remove(0)
     }
 
     /// What a ledger has, with the messages that only the log has.
