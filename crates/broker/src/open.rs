@@ -106,7 +106,9 @@ impl Open {
         // A client that does not wait for answers, such as a publisher without confirms, has sent this input before it
         // could know that the broker closes.
         let is_closing = peer.is_told_to_close();
-        if is_closing && mem::replace(has_handled_last, !input.is_empty()) {
+        let is_late = is_closing && mem::replace(has_handled_last, !input.is_empty());
+        // Nothing more is taken from a client whose socket is closed because it holds too much.
+        if is_late || is_closing && peer.connection.is_closed() {
             return Handled::End(End::Forced);
         }
         if let Some(handled) = peer.keeps_asking() {
