@@ -119,29 +119,7 @@ impl Open {
         }
         // One reading of the clock serves all frames of a turn.
         let mut turn = peer.vhost.turn(Instant::now());
-        let mut at = 0;
-        let handled = loop {
-            let result = handle_next(peer, channels, broker, &mut turn, &input[at..]);
-            peer.note_handled();
-            match result {
-                Ok(Handled::Done { consumed }) => at += consumed,
-                Ok(Handled::Wait { consumed, wanted }) => {
-                    let consumed = at + consumed;
-                    break Handled::Wait { consumed, wanted };
-                }
-                Ok(Handled::Yield { consumed }) => {
-                    let consumed = at + consumed;
-                    break Handled::Yield { consumed };
-                }
-                Ok(handled) => break handled,
-                Err(_) if is_closing => break Handled::End(End::Forced),
-                Err(fault) => break Handled::End(End::Fault(fault)),
-            }
-            if turn.spend() && at < input.len() {
-                counters().count(Counter::TurnsYielded);
-                break Handled::Yield { consumed: at };
-            }
-        };
+        let handled = handle_turn(peer, channels, broker, &mut turn, input, is_closing);
         if channels.published.content {
             turn.share();
         }
@@ -174,6 +152,40 @@ impl Open {
         vhost.close_connection(now, self.key, outbox);
         turn.finish();
         broker.shared.incomplete.set(&self.peer, 0);
+    }
+}
+
+/// Handles the frames in `input` until the turn is over. Faults of a client that is closed anyway are not reported.
+fn handle_turn(
+    peer: &Arc<Peer>,
+    channels: &mut Channels,
+    broker: &Broker,
+    turn: &mut Turn<'_>,
+    input: &[u8],
+    is_closing: bool,
+) -> Handled {
+    let mut at = 0;
+    loop {
+        let result = handle_next(peer, channels, broker, turn, &input[at..]);
+        peer.note_handled();
+        match result {
+            Ok(Handled::Done { consumed }) => at += consumed,
+            Ok(Handled::Wait { consumed, wanted }) => {
+                let consumed = at + consumed;
+                return Handled::Wait { consumed, wanted };
+            }
+            Ok(Handled::Yield { consumed }) => {
+                let consumed = at + consumed;
+                return Handled::Yield { consumed };
+            }
+            Ok(handled) => return handled,
+            Err(_) if is_closing => return Handled::End(End::Forced),
+            Err(fault) => return Handled::End(End::Fault(fault)),
+        }
+        if turn.spend() && at < input.len() {
+            counters().count(Counter::TurnsYielded);
+            return Handled::Yield { consumed: at };
+        }
     }
 }
 
