@@ -203,9 +203,11 @@ fn start_server(site: &Site, program: &Path) -> Result<NatsServer, BenchError> {
 
 /// Waits until the one node's callers reach callees of the other; then they see each other.
 pub(crate) fn await_calls(here: &Target, there: &Target) -> Result<(), BenchError> {
+    // Another node may not know yet that the last probe is gone.
+    let procedure = format!("crosstie.bench.fabric.probe.n{}", monotonic_ns());
     let order = |target: &Target| PairOrder {
         target: target.clone(),
-        procedure: "crosstie.bench.fabric.probe".to_owned(),
+        procedure: procedure.clone(),
         payload_bytes: 0,
     };
     let mut callee = Callee::register(&order(there))?;
