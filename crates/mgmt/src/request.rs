@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
 /// The head of a request.
 #[derive(Clone, Debug, Default)]
 pub struct Head {
@@ -100,18 +102,16 @@ fn decoded(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
+/// Characters beside letters and digits that need no escape.
+const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
+
 /// Encodes a text as a segment of a path.
 pub(crate) fn encoded(text: &str) -> String {
-    let mut out = String::new();
-    for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
-                out.push(char::from(byte));
-            }
-            _ => out.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    out
+    utf8_percent_encode(text, UNRESERVED).to_string()
 }
 
 /// Encodes a text as a form does, as `properties_key` has it: a space is `+`, a tilde `%7E`.

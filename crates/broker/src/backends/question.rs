@@ -1,10 +1,17 @@
 //! Questions to an HTTP backend, with the parameters of RabbitMQ's plugin, in its order.
 
-use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use crosstie_auth::{Access, ResourceKind};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
+
+/// Characters beside letters and digits that need no escape.
+const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
 
 /// A question. The answer to equal questions is the same for a while.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -104,18 +111,9 @@ impl Parameters {
         }
         self.0.push_str(name);
         self.0.push('=');
-        for byte in value {
-            match byte {
-                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
-                    self.0.push(char::from(*byte));
-                }
-                b' ' => self.0.push('+'),
-                _ => {
-                    // A string takes everything.
-                    let _ = write!(self.0, "%{byte:02X}");
-                }
-            }
-        }
+        // Only a space becomes %20.
+        let encoded = percent_encode(value, UNRESERVED).to_string();
+        self.0.push_str(&encoded.replace("%20", "+"));
     }
 }
 
