@@ -60,6 +60,8 @@ def test_a_rabbitmq_moves(tmp_path):
     ):
         assert f"left out: {left_out}" in said, said
     assert said.count("left out: ") == 4
+    # What is left out of the definitions follows, as `crosstie check` has it.
+    assert "definitions.json: definitions of RabbitMQ" in said
     config = node / ".crossbar" / "config.json"
     assert {file.stat().st_mode & 0o77 for file in config.parent.iterdir()} == {0}
     written = json.loads(config.read_text())

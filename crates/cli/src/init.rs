@@ -9,6 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::bail;
+use crosstie_config::{Files, Loaded};
+
+use crate::judgement;
 
 /// Make a directory with a node in it, from a template or from RabbitMQ's files. Nothing that is there is overwritten.
 #[derive(clap::Args)]
@@ -109,7 +112,7 @@ fn write_moved(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         .map(|(path, text)| (*path, text.as_str()));
     // They have hashes of passwords.
     write(files, &arguments.appdir, 0o600)?;
-    check_moved(&moved, &arguments.appdir)?;
+    let loaded = load_moved(&moved, &arguments.appdir)?;
     let directory = arguments.appdir.display();
     say!(
         "A node in the place of that RabbitMQ is in {directory}; {} keys were taken:",
@@ -121,22 +124,35 @@ fn write_moved(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     for left_out in &moved.left_out {
         say!("left out: {left_out}")?;
     }
+    let config = arguments.appdir.join(from_rabbitmq::CONFIG);
+    let node = config.parent().unwrap_or(&arguments.appdir);
+    for named in &loaded.files {
+        if let Files::Definitions { path, amqp } = &named.files {
+            let tell = &mut |line: &str| {
+                say!("{line}")?;
+                Ok(())
+            };
+            let (errors, wider) = judgement::definitions(path, amqp, node, tell)?;
+            for problem in errors.into_iter().chain(wider) {
+                say!("problem: {problem}")?;
+            }
+        }
+    }
     say!("`crosstie check` and `crosstie start` read it there.")?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Reads the configuration as a start does. If that fails, its files are removed.
-fn check_moved(moved: &from_rabbitmq::Moved, directory: &Path) -> anyhow::Result<()> {
+fn load_moved(moved: &from_rabbitmq::Moved, directory: &Path) -> anyhow::Result<Loaded> {
     let config = directory.join(from_rabbitmq::CONFIG);
     let loaded = crosstie_config::load(&config, &|name: &str| std::env::var(name).ok());
-    if let Err(failure) = loaded {
+    loaded.map_err(|failure| {
         for (path, _) in &moved.files {
             // It was made a moment ago.
             let _ = fs::remove_file(directory.join(path));
         }
-        bail!("no configuration follows from these files: {failure}");
-    }
-    Ok(())
+        anyhow::anyhow!("no configuration follows from these files: {failure}")
+    })
 }
 
 fn write<'f>(

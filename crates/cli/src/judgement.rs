@@ -191,7 +191,7 @@ const ALLOW_WIDER: &str = "`--allow-wider` accepts that";
 
 /// Prints the parts of definitions that would be imported, and those that would not. Returns errors, and the
 /// restrictions on users that would be lost.
-fn definitions(
+pub(crate) fn definitions(
     path: &str,
     amqp: &Amqp,
     directory: &Path,
