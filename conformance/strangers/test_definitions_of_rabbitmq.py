@@ -107,6 +107,9 @@ def test_a_file_whose_users_are_all_skipped_admits_no_client(tmp_path):
     router.stop()
 
 
+OPERATOR = {"component": "operator_policy", "vhost": "/", "name": "bound"}
+# As `rabbitmqctl` writes it.
+BOUND = {"pattern": ".*", "apply-to": "queues", "definition": [["max-length", 5]], "priority": 0}
 TOPICS = {"user": "test", "vhost": "/", "exchange": "amq.topic", "write": "(", "read": ".*"}
 
 
@@ -126,6 +129,8 @@ def test_check_fails_where_an_import_would_widen_rights(tmp_path):
     ("more", "expected"),
     [
         ({"topic_permissions": [{**TOPICS, "write": "^a"}]}, 0),
+        ({"parameters": [{**OPERATOR, "value": {**BOUND, "pattern": "("}}]}, 1),
+        ({"parameters": [{**OPERATOR, "value": BOUND}]}, 0),
         ({"users": [{**user("joe"), "limits": {"max-connections": "0"}}]}, 1),
         ({"users": [{**user("joe"), "limits": {"max-connections": 0}}]}, 0),
         ({"vhosts": [{"name": "/", "limits": [["max-connections", 0]]}]}, 0),

@@ -199,7 +199,10 @@ fn without_effect(change: &Change) -> Vec<Skipped> {
 fn is_restriction(kind: SettingKind) -> bool {
     matches!(
         kind,
-        SettingKind::TopicPermission | SettingKind::UserLimits | SettingKind::VhostLimits
+        SettingKind::OperatorPolicy
+            | SettingKind::TopicPermission
+            | SettingKind::UserLimits
+            | SettingKind::VhostLimits
     )
 }
 

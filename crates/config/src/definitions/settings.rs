@@ -127,7 +127,11 @@ impl Reading<'_> {
         match kind {
             SettingKind::OperatorPolicy => {
                 let name = parameter.name("name")?;
-                self.push(kind, parameter, name, value?.json())
+                let mut policy = value?.json().clone();
+                if let Some(definition) = policy.get_mut("definition") {
+                    *definition = as_object(definition);
+                }
+                self.push(kind, parameter, name, &policy)
             }
             _ => {
                 let limits = as_object(parameter.get("value").unwrap_or(&Json::Null));
@@ -194,12 +198,12 @@ fn is_empty(json: &Json) -> bool {
     }
 }
 
-/// `rabbitmqctl` writes limits as a list of pairs.
-fn as_object(limits: &Json) -> Json {
-    let Json::Array(pairs) = limits else {
-        return limits.clone();
+/// `rabbitmqctl` writes the objects inside of parameters as lists of pairs: limits, definitions of operator policies.
+fn as_object(value: &Json) -> Json {
+    let Json::Array(pairs) = value else {
+        return value.clone();
     };
     let pair = |pair: &Json| Some((pair.get(0)?.as_str()?.to_owned(), pair.get(1)?.clone()));
     let object: Option<Map<_, _>> = pairs.iter().map(pair).collect();
-    object.map_or_else(|| limits.clone(), Json::Object)
+    object.map_or_else(|| value.clone(), Json::Object)
 }
