@@ -320,9 +320,10 @@ def test_the_amqp_template_is_a_broker(tmp_path, monkeypatch):
     path = tmp_path / ".crossbar/config.yaml"
     text = path.read_text()
     # Its own ports may be taken on this machine.
-    assert "port: 5672}" in text
-    assert "port: 9100}" in text
-    path.write_text(text.replace("port: 5672}", "port: 0}").replace("port: 9100}", "port: 0}"))
+    for port in ("5672}", "9100}", "15672,", "15692,"):
+        assert f"port: {port}" in text
+        text = text.replace(f"port: {port}", f"port: 0{port[-1]}")
+    path.write_text(text)
     converted = crosstie("convert", path, "--output", "-", cwd=tmp_path)
     path.unlink()
     monkeypatch.setenv("AMQP_PASSWORD", "secret")

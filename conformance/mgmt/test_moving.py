@@ -18,6 +18,7 @@ CONF = """
 listeners.tcp.default = 127.0.0.1:{amqp}
 management.tcp.port = {management}
 management.tcp.ip = 127.0.0.1
+prometheus.tcp.port = {prometheus}
 heartbeat = 20
 loopback_users = none
 cluster_partition_handling = ignore
@@ -33,9 +34,9 @@ def init(directory, *words: str) -> tuple[int, str]:
 
 
 def test_a_rabbitmq_moves(tmp_path):
-    amqp, management = free_ports(2)
+    amqp, management, prometheus = free_ports(3)
     conf = tmp_path / "rabbitmq.conf"
-    conf.write_text(CONF.format(amqp=amqp, management=management))
+    conf.write_text(CONF.format(amqp=amqp, management=management, prometheus=prometheus))
     definitions = tmp_path / "definitions.json"
     definitions.write_text(
         json.dumps(

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use crosstie_config::{
-    self as config, Allowed, Config, EMBEDDED_AMQP, EMBEDDED_TCP, Endpoint, Files, Loaded,
-    NamedFiles, Problem, TransportKind, Tree, Worker,
+    self as config, Allowed, Config, EMBEDDED_AMQP, EMBEDDED_TCP, EMBEDDED_TOOLS, Endpoint, Files,
+    Loaded, NamedFiles, Problem, TransportKind, Tree, Worker,
 };
 use crosstie_node::directory::{NodeDirectory, NodeKey, Occupied, RunDirectory, TakeError};
 use crosstie_node::process::raise_descriptor_limit;
@@ -29,8 +29,8 @@ use crate::signals::Signals;
 /// Start a node: its routers, containers and guests.
 ///
 /// Without options and without a node directory: realm `realm1` for all clients on this machine, at 127.0.0.1:8080 and
-/// at the Unix socket `crosstie.sock`; and an AMQP broker for `guest` at 127.0.0.1:5672, which stores durable queues in
-/// `crosstie.store`. If a default port is in use, the node picks a free one and logs it.
+/// at the Unix socket `crosstie.sock`; and an AMQP broker for `guest` at 127.0.0.1:5672, with RabbitMQ's management API at
+/// port 15672 and metrics at 15692. If a default port is in use, the node picks a free one and logs it.
 #[derive(clap::Args)]
 pub(crate) struct StartArguments {
     /// Node directory; by default $CROSSTIE_DIR or $CROSSBAR_DIR, `.crossbar`, or the current one if it has a node's
@@ -435,12 +435,12 @@ fn adapt(config: &mut Config, arguments: &StartArguments) -> anyhow::Result<()> 
         for transport in &mut router.transports {
             let listen = match transport.kind {
                 TransportKind::Amqp(_) => arguments.amqp,
+                TransportKind::AmqpManagement | TransportKind::AmqpPrometheus => None,
                 _ => arguments.listen,
             };
             match (&mut transport.endpoint, listen, &arguments.socket) {
                 (Endpoint::Tcp(tcp), Some(listen), _) => {
-                    (tcp.interface, tcp.port) = (listen.ip(), listen.port());
-                    tcp.port_last = None;
+                    (tcp.interface, tcp.port, tcp.port_last) = (listen.ip(), listen.port(), None);
                     // Others reach it by any of its names; their pages still do not connect.
                     if !listen.ip().is_loopback() {
                         transport.allowed_hosts = Allowed::All;
@@ -494,5 +494,5 @@ impl ThreadArguments {
 fn moving(arguments: &StartArguments) -> Vec<&'static str> {
     let tcp = arguments.listen.is_none().then_some(EMBEDDED_TCP);
     let amqp = arguments.amqp.is_none().then_some(EMBEDDED_AMQP);
-    tcp.into_iter().chain(amqp).collect()
+    tcp.into_iter().chain(amqp).chain(EMBEDDED_TOOLS).collect()
 }

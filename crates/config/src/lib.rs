@@ -105,6 +105,9 @@ pub const EMBEDDED: &str = include_str!("embedded.json");
 /// The id of its AMQP transport.
 pub const EMBEDDED_AMQP: &str = "amqp";
 
+/// The ids of its transports for RabbitMQ's tools: the management API, and the metrics.
+pub const EMBEDDED_TOOLS: [&str; 2] = ["management", "prometheus"];
+
 /// The id of its transport for WAMP over TCP.
 pub const EMBEDDED_TCP: &str = "transport1";
 
@@ -327,7 +330,7 @@ fn read_source_of(path: &Path, bytes_max: u64) -> Result<(Source, Format), Failu
 impl Config {
     /// The configuration without a file: `realm1`, in which role `anonymous` may do everything, on loopback port 8080
     /// and the Unix socket `crosstie.sock`; AMQP for `guest` on loopback port 5672, by the transport
-    /// [`EMBEDDED_AMQP`].
+    /// [`EMBEDDED_AMQP`]; RabbitMQ's management API and metrics on loopback ports 15672 and 15692, by [`EMBEDDED_TOOLS`].
     pub fn embedded_default() -> Self {
         let source = Source {
             name: "embedded".into(),

@@ -5,7 +5,6 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crosstie_broker::Operators;
-use crosstie_config::Allowed;
 use crosstie_front::certificate::Certificate;
 use crosstie_mgmt::{Answer, Api, Begun, Body, Head, Headers, Listener, Rows, Surroundings};
 use crosstie_realms::http::Http;
@@ -77,9 +76,6 @@ impl Router {
         Arc::new(Site::of_service(service, pages))
     }
 }
-
-/// Any host name: every request has credentials, which a browser keeps for one name only.
-pub(crate) const HOSTS: Allowed = Allowed::All;
 
 impl Service for Management {
     fn answer(&self, asked: Asked) -> Answering<'_> {

@@ -18,7 +18,6 @@ use crosstie_site::site::Site;
 use crosstie_transport::ConnectionLimits;
 
 use crate::conversing::{Conversing, Opened};
-use crate::management_api::HOSTS;
 use crate::router::Router;
 use crate::status_page::Told;
 
@@ -111,7 +110,7 @@ impl Router {
         let timeout = bounds.handshake_timeout;
         let listening = self.listening(transport, timeout, limits, tls, earlier);
         let kept = Arc::clone(&listening);
-        let entrance = Entrance::of_http(&state.realms, kept, &HOSTS, http);
+        let entrance = Entrance::of_http(&state.realms, kept, &transport.allowed_hosts, http);
         let entrance = Arc::new(entrance);
         let conversing = Conversing {
             listening,

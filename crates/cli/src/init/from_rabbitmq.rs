@@ -172,6 +172,7 @@ cluster_name = 'the cluster'
 auth_mechanisms.1 = PLAIN
 management.tcp.port = 15673
 management.tcp.ip = 127.0.0.1
+prometheus.tcp.port = 15693
 ";
         let (config, left_out) = moved_of(conf, None);
         assert_eq!(left_out, Vec::<String>::new());
@@ -187,7 +188,7 @@ management.tcp.ip = 127.0.0.1
         assert_eq!(amqp["identity"]["cluster_name"], "the cluster");
         let transports = worker["transports"].as_array().expect("a list");
         let ports: Vec<_> = transports.iter().map(|t| &t["endpoint"]["port"]).collect();
-        assert_eq!(ports, [5673, 5674, 5671, 15673]);
+        assert_eq!(ports, [5673, 5674, 5671, 15673, 15693]);
         assert_eq!(transports[1]["endpoint"]["interface"], "127.0.0.1");
         assert_eq!(
             transports[2]["endpoint"]["tls"]["ca_certificates"],
@@ -250,7 +251,15 @@ nope = 1
             assert!(is_told, "{expected}: {left_out:#?}");
             config["workers"][0].clone()
         };
-        let transports = |worker: &Json| worker["transports"].as_array().map_or(0, Vec::len);
+        let transports = |worker: &Json| {
+            let transports = worker["transports"].as_array().expect("a list").iter();
+            let of_tools = ["amqp.management", "amqp.prometheus"].map(Json::from);
+            let is_open = |transport: &&Json| {
+                !of_tools.contains(&transport["type"])
+                    || transport["endpoint"]["interface"] != "127.0.0.1"
+            };
+            transports.filter(is_open).count()
+        };
         // Certificates are asked for, and nobody is named who signs them.
         for key in ["verify = verify_peer", "fail_if_no_peer_cert = true"] {
             let worker = left_out(

@@ -78,7 +78,7 @@ impl Builder<'_> {
             allowed_hosts: match transport.text("type") {
                 // With `allowed_origins` the configuration has decided on pages; the default for hosts would reject
                 // them.
-                Some("universal" | "web" | "websocket") => {
+                Some("amqp.management" | "amqp.prometheus" | "universal" | "web" | "websocket") => {
                     let is_closed = endpoint.is_loopback() && !says_origins(&kind);
                     allowed(transport, "allowed_hosts", is_closed)
                 }

@@ -11,7 +11,7 @@ use super::form::{
 };
 use super::replicated::REPLICATED;
 use super::table::tables;
-use super::transport::{MAX_CONNECTIONS, TRANSPORT_ID};
+use super::transport::{ALLOWED_HOSTS, MAX_CONNECTIONS, TRANSPORT_ID};
 use crate::model::Replicated;
 use crate::plain;
 
@@ -225,7 +225,7 @@ tables! {
     ) {
         ..TYPE, TRANSPORT_ID;
         "endpoint" = tagged(&ENDPOINT).required(), "Address that the listener binds. RabbitMQ's port is 15672, and 15671 with TLS.";
-        ..MAX_CONNECTIONS;
+        ..MAX_CONNECTIONS, ALLOWED_HOSTS;
     }
 
     pub(super) static AMQP_PROMETHEUS_TRANSPORT(
@@ -233,7 +233,7 @@ tables! {
     ) {
         ..TYPE, TRANSPORT_ID;
         "endpoint" = tagged(&ENDPOINT).required(), "Address that the listener binds. RabbitMQ's port is 15692. Requests need no login.";
-        ..MAX_CONNECTIONS;
+        ..MAX_CONNECTIONS, ALLOWED_HOSTS;
     }
 
     /// A SASL mechanism.

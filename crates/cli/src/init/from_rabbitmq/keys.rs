@@ -8,7 +8,7 @@ use crosstie_config::{AmqpUser, Definitions};
 use serde_json::{Map, Value as Json, json};
 
 use super::conf::Setting;
-use super::listeners::{Listener, Management, Tls, endpoint};
+use super::listeners::{Listener, MANAGEMENT, PROMETHEUS, Pages, Tls, endpoint};
 use super::values::{address, boolean, bytes, number, within};
 
 /// The settings that were taken.
@@ -23,7 +23,7 @@ pub(super) struct Made {
     /// Mechanisms are named, even if there is none of them here.
     names_mechanisms: bool,
     cluster_name: Option<String>,
-    management: Management,
+    pages: [Pages; 2],
 }
 
 /// The user that a first start creates.
@@ -63,7 +63,11 @@ const LEFT_OUT: &[(&str, &str)] = &[
     ),
     ("mqtt.", "there is no MQTT"),
     ("net_ticktime", "it is about clusters of Erlang"),
-    ("prometheus.", "metrics are a page of `admin`"),
+    ("prometheus.path", "the path is /metrics"),
+    (
+        "prometheus.return_per_object_metrics",
+        "the path /metrics/per-object has the metrics of each object",
+    ),
     ("queue_master_locator", "a queue is on its vhost's node"),
     ("stomp.", "there is no STOMP"),
     ("stream.", "the stream protocol is not spoken"),
@@ -100,7 +104,7 @@ impl Made {
             mechanisms: Vec::new(),
             names_mechanisms: false,
             cluster_name: None,
-            management: Management::default(),
+            pages: [Pages::of(MANAGEMENT), Pages::of(PROMETHEUS)],
         }
     }
 
@@ -137,36 +141,22 @@ impl Made {
                 self.limit("message_bytes_max", number(value)?, 1_024..=1 << 31)?;
             }
             "cluster_name" => self.cluster_name = owned(),
-            "management.listener.ssl" => self.management.is_listener_secure = boolean(value)?,
             _ => return self.take_part(setting, has_definitions),
         }
         Ok(())
     }
 
-    /// Takes a key of TLS, or of the management API.
+    /// Takes a key of TLS, or of a plugin.
     fn take_part(&mut self, setting: &Setting<'_>, has_definitions: bool) -> Result<(), String> {
         let Setting { key, value } = *setting;
-        let management = &mut self.management;
         if let Some(part) = key.strip_prefix("ssl_options.") {
             return self.tls.take(part, value);
         }
-        if let Some(part) = key.strip_prefix("management.listener.ssl_opts.") {
-            return management.tls.take(part, value);
-        }
-        if let Some(part) = key.strip_prefix("management.tcp.") {
-            return management.plain.take(part, value);
-        }
-        if let Some(part) = key.strip_prefix("management.listener.") {
-            return management.listener.take(part, value);
-        }
-        if let Some(part) = key.strip_prefix("management.ssl.") {
-            management.secure.is_named = true;
-            return match part {
-                "port" | "ip" => management.secure.take(part, value),
-                _ => management.tls.take(part, value),
-            };
-        }
-        self.take_other(setting, has_definitions)
+        let taken = self
+            .pages
+            .iter_mut()
+            .find_map(|pages| pages.take(key, value));
+        taken.unwrap_or_else(|| self.take_other(setting, has_definitions))
     }
 
     fn take_other(&mut self, setting: &Setting<'_>, has_definitions: bool) -> Result<(), String> {
@@ -362,7 +352,9 @@ impl Made {
         if transports.is_empty() {
             left_out.push("no listener is left: add one to `transports`".to_owned());
         }
-        transports.extend(self.management.transports(left_out));
+        for pages in &self.pages {
+            transports.extend(pages.transports(left_out));
+        }
         transports
     }
 

@@ -22,15 +22,38 @@ pub(super) struct Tls {
     pub(super) is_required: bool,
 }
 
-/// The management API: `management.tcp`, `management.ssl`, and `management.listener` of version 3.7.
-#[derive(Default)]
-pub(super) struct Management {
-    pub(super) plain: Place,
-    pub(super) secure: Place,
-    pub(super) listener: Place,
-    pub(super) is_listener_secure: bool,
-    pub(super) tls: Tls,
+/// A plugin with HTTP listeners: `management.tcp`, `management.ssl`, and `management.listener` of version 3.7;
+/// `prometheus.tcp`, `prometheus.ssl`.
+pub(super) struct Pages {
+    plugin: Plugin,
+    plain: Place,
+    secure: Place,
+    listener: Place,
+    is_listener_secure: bool,
+    tls: Tls,
 }
+
+/// The plugin that has the listeners.
+pub(super) struct Plugin {
+    name: &'static str,
+    transport: &'static str,
+    port: u16,
+    tls_port: u16,
+}
+
+pub(super) const MANAGEMENT: Plugin = Plugin {
+    name: "management",
+    transport: "amqp.management",
+    port: 15_672,
+    tls_port: 15_671,
+};
+
+pub(super) const PROMETHEUS: Plugin = Plugin {
+    name: "prometheus",
+    transport: "amqp.prometheus",
+    port: 15_692,
+    tls_port: 15_691,
+};
 
 /// An address that may be named in part.
 #[derive(Default)]
@@ -40,24 +63,68 @@ pub(super) struct Place {
     pub(super) interface: Option<String>,
 }
 
-impl Management {
+impl Pages {
+    pub(super) fn of(plugin: Plugin) -> Self {
+        Self {
+            plugin,
+            plain: Place::default(),
+            secure: Place::default(),
+            listener: Place::default(),
+            is_listener_secure: false,
+            tls: Tls::default(),
+        }
+    }
+
+    /// Takes a key of the plugin; `None` if it is none of its listeners'.
+    pub(super) fn take(&mut self, key: &str, value: &str) -> Option<Result<(), String>> {
+        let key = key.strip_prefix(self.plugin.name)?.strip_prefix('.')?;
+        if key == "listener.ssl" {
+            return Some(boolean(value).map(|is_secure| self.is_listener_secure = is_secure));
+        }
+        if let Some(part) = key.strip_prefix("listener.ssl_opts.") {
+            return Some(self.tls.take(part, value));
+        }
+        if let Some(part) = key.strip_prefix("tcp.") {
+            return Some(self.plain.take(part, value));
+        }
+        if let Some(part) = key.strip_prefix("listener.") {
+            return Some(self.listener.take(part, value));
+        }
+        let part = key.strip_prefix("ssl.")?;
+        self.secure.is_named = true;
+        Some(match part {
+            "port" | "ip" => self.secure.take(part, value),
+            _ => self.tls.take(part, value),
+        })
+    }
+
+    /// The transports. Without a named listener it is one for programs of this machine, since no key says whether the
+    /// plugin was on.
     pub(super) fn transports(&self, left_out: &mut Vec<String>) -> Vec<Json> {
+        let Plugin {
+            name,
+            transport,
+            port,
+            tls_port,
+        } = self.plugin;
         let mut transports = Vec::new();
-        for (key, place, is_secure) in [
-            ("management.tcp", &self.plain, false),
-            ("management.ssl", &self.secure, true),
-            (
-                "management.listener",
-                &self.listener,
-                self.is_listener_secure,
-            ),
-        ] {
+        let places = [
+            ("tcp", &self.plain, false),
+            ("ssl", &self.secure, true),
+            ("listener", &self.listener, self.is_listener_secure),
+        ];
+        if places.iter().all(|(_, place, _)| !place.is_named) {
+            let endpoint = endpoint(port, Some("127.0.0.1"));
+            return vec![json!({"type": transport, "endpoint": endpoint})];
+        }
+        for (part, place, is_secure) in places {
             if !place.is_named {
                 continue;
             }
-            let mut endpoint = place.endpoint(if is_secure { 15_671 } else { 15_672 });
+            let key = format!("{name}.{part}");
+            let mut endpoint = place.endpoint(if is_secure { tls_port } else { port });
             if is_secure {
-                match self.tls.made(key) {
+                match self.tls.made(&key) {
                     Ok(tls) => endpoint["tls"] = tls,
                     Err(why) => {
                         left_out.push(format!("{key}: {why}"));
@@ -65,7 +132,7 @@ impl Management {
                     }
                 }
             }
-            transports.push(json!({"type": "amqp.management", "endpoint": endpoint}));
+            transports.push(json!({"type": transport, "endpoint": endpoint}));
         }
         transports
     }
