@@ -14,6 +14,7 @@ import pytest
 from rig.amqp_peer import Peer
 from rig.broker import Broker, Crosstie
 from rig.plain import ClosedError
+from rig.streams import STREAM, bodies, channel_of, read
 from rig.waiting import DEADLINE_S, await_true
 
 PERSISTENT = pika.BasicProperties(delivery_mode=2)
@@ -35,6 +36,7 @@ class Mover:
     """Takes messages from one queue and publishes several for each, in a transaction."""
 
     broker: Broker
+    published: Counter[str]
     begun: set[bytes] = field(default_factory=set)
     committed: set[bytes] = field(default_factory=set)
 
@@ -56,7 +58,7 @@ class Mover:
             while True:
                 method, _, body = channel.basic_get("source")
                 self.begun.add(body)
-                for queue in PUBLISHED.elements():
+                for queue in self.published.elements():
                     channel.basic_publish("", queue, body, PERSISTENT)
                 channel.basic_ack(method.delivery_tag)
                 channel.tx_commit()
@@ -64,6 +66,19 @@ class Mover:
         except (pika.exceptions.AMQPError, OSError):
             # As it should be: the broker was killed.
             pass
+
+
+def fill_source(broker: Broker, *emptied: str) -> None:
+    """Fill the queue to move from, and empty others."""
+    with connect(broker) as connection:
+        channel = connection.channel()
+        for queue in ("source", *emptied):
+            channel.queue_declare(queue, durable=True)
+            channel.queue_purge(queue)
+        channel.tx_select()
+        for number in range(SOURCE):
+            channel.basic_publish("", "source", b"%d" % number, PERSISTENT)
+        channel.tx_commit()
 
 
 def take_all(channel, queue: str) -> Counter[bytes]:
@@ -80,16 +95,8 @@ def test_a_kill_leaves_all_of_a_transaction_or_nothing(tmp_path):
     try:
         chance = random.Random(1)
         for kill in range(KILLS):
-            with connect(broker) as connection:
-                channel = connection.channel()
-                for queue in ("source", *PUBLISHED):
-                    channel.queue_declare(queue, durable=True)
-                    channel.queue_purge(queue)
-                channel.tx_select()
-                for number in range(SOURCE):
-                    channel.basic_publish("", "source", b"%d" % number, PERSISTENT)
-                channel.tx_commit()
-            mover = Mover(broker)
+            fill_source(broker, *PUBLISHED)
+            mover = Mover(broker, PUBLISHED)
             mover.run_until(chance.randrange(1, 120), broker.router.kill)
             broker.restart(kill=True)
             with connect(broker) as connection:
@@ -107,6 +114,46 @@ def test_a_kill_leaves_all_of_a_transaction_or_nothing(tmp_path):
                     assert there == PUBLISHED, f"kill {kill}: {body} in parts: {there}"
     finally:
         broker.stop()
+
+
+@pytest.mark.timeout(180)
+def test_a_kill_leaves_no_part_of_a_transaction_before_that_of_its_streams(tmp_path):
+    broker = Crosstie(tmp_path, amqp={"store": str(tmp_path / "amqp.store")})
+    try:
+        chance = random.Random(2)
+        for kill in range(KILLS):
+            streams = [f"stream.{kill}.{nth}" for nth in range(2)]
+            fill_source(broker, "left")
+            with channel_of(broker) as channel:
+                for stream in streams:
+                    channel.queue_declare(stream, durable=True, arguments=STREAM)
+            mover = Mover(broker, Counter({streams[0]: 1, "left": 2, streams[1]: 1}))
+            mover.run_until(chance.randrange(1, 60), broker.router.kill)
+            broker.restart(kill=True)
+            with channel_of(broker) as channel:
+                left, moved = take_all(channel, "source"), take_all(channel, "left")
+                streamed = [read_stream(channel, stream) for stream in streams]
+            for body in (b"%d" % number for number in range(SOURCE)):
+                there = (moved[body], *(found[body] for found in streamed))
+                if left[body]:
+                    assert body not in mover.committed, f"kill {kill}: {body} was committed"
+                    assert not moved[body], f"kill {kill}: {body} in parts: {there}"
+                    # The only part that may be there before commit-ok.
+                    assert body in mover.begun or not any(there), f"kill {kill}: {body}: {there}"
+                else:
+                    assert there == (2, 1, 1), f"kill {kill}: {body} in parts: {there}"
+            for found in streamed:
+                alone = [body for body in found if left[body]]
+                assert len(alone) <= 1, f"kill {kill}: of one transaction at most: {alone}"
+    finally:
+        broker.stop()
+
+
+def read_stream(channel, stream: str) -> Counter[bytes]:
+    """Read all that a stream has."""
+    count = channel.queue_declare(stream, passive=True).method.message_count
+    messages = read(channel, stream, count, "first", prefetch=100)
+    return Counter(body.encode() for body in bodies(messages))
 
 
 def test_an_uncommitted_transaction_is_bounded(start_broker):

@@ -319,8 +319,9 @@ impl Disk for SimulatedDisk {
 
     fn names(&self, directory: &str) -> io::Result<Vec<String>> {
         let inner = self.lock();
-        let names = inner.names.keys().map(|name| split(name));
-        let found = names.filter(|(of, _)| *of == directory);
+        let names = inner.names.keys().chain(&inner.directories);
+        let names = names.map(|name| split(name));
+        let found = names.filter(|(of, name)| *of == directory && !name.is_empty());
         Ok(found.map(|(_, name)| name.to_owned()).collect())
     }
 

@@ -4,6 +4,7 @@ mod chance;
 mod damage;
 mod filtered;
 mod held;
+mod parts;
 mod run;
 
 use std::collections::BTreeMap;
