@@ -23,6 +23,7 @@ enum Tag {
     Delivered = 9,
     Purged = 10,
     BoundInOrder = 11,
+    Cleared = 12,
 }
 
 /// A message whose content is earlier in its batch, by its number there.
@@ -99,11 +100,12 @@ fn write(
         Record::Enqueued { .. }
         | Record::Dequeued { .. }
         | Record::Delivered { .. }
+        | Record::Cleared { .. }
         | Record::Purged { .. } => write_of_message(record, contents, out),
         // Only an owner's last entry has these.
         Record::Rested { .. } => {}
-        // A clearance is written as the departures of its messages, and a log hands over all messages.
-        Record::Cleared { .. } | Record::Kept(_) => {}
+        // A log hands over all messages.
+        Record::Kept(_) => {}
         // It is created and deleted by its nodes' configurations.
         Record::VhostCreated | Record::VhostDeleted => {}
     }
@@ -176,6 +178,11 @@ fn write_of_message(
             out.extend_from_slice(&deliveries.to_be_bytes());
         }
         Record::Purged { queue } => put_queue(Tag::Purged, *queue, out),
+        Record::Cleared { queue, from, to } => {
+            put_queue(Tag::Cleared, *queue, out);
+            out.extend_from_slice(&from.to_be_bytes());
+            out.extend_from_slice(&to.to_be_bytes());
+        }
         _ => {}
     }
 }
@@ -221,7 +228,7 @@ fn put_message(
 }
 
 fn read(reader: &mut Reader<'_>, contents: &mut Vec<Arc<MessageContent>>) -> Result<Named, Broken> {
-    const TAGS: [Tag; 11] = [
+    const TAGS: [Tag; 12] = [
         Tag::ExchangeDeclared,
         Tag::ExchangeDeleted,
         Tag::QueueDeclared,
@@ -233,6 +240,7 @@ fn read(reader: &mut Reader<'_>, contents: &mut Vec<Arc<MessageContent>>) -> Res
         Tag::Delivered,
         Tag::Purged,
         Tag::BoundInOrder,
+        Tag::Cleared,
     ];
     let octet = usize::from(reader.octet()?);
     let tag = octet.checked_sub(1).and_then(|place| TAGS.get(place));
@@ -281,7 +289,7 @@ fn read(reader: &mut Reader<'_>, contents: &mut Vec<Arc<MessageContent>>) -> Res
                 arguments: reader.table()?,
             }
         }
-        Tag::Enqueued | Tag::Dequeued | Tag::Delivered | Tag::Purged => {
+        Tag::Enqueued | Tag::Dequeued | Tag::Delivered | Tag::Purged | Tag::Cleared => {
             read_of_message(*tag, reader, contents)?
         }
     };
@@ -307,6 +315,11 @@ fn read_of_message(
             queue: queue(reader)?,
             place: place(reader)?,
             deliveries: reader.short()?,
+        },
+        Tag::Cleared => Record::Cleared {
+            queue: queue(reader)?,
+            from: place(reader)?,
+            to: place(reader)?,
         },
         _ => Record::Purged {
             queue: queue(reader)?,

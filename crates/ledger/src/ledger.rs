@@ -84,6 +84,8 @@ pub struct Ledger {
     pub(crate) acknowledged: u64,
     /// The number of appends that may be in flight.
     pub(crate) window: usize,
+    /// Whether all readers of the log know clearances.
+    pub(crate) writes_clearances: bool,
     /// Reads of the log's end since the last acknowledgement.
     pub(crate) fruitless: u32,
     pub(crate) purging: Option<Purging>,
@@ -132,6 +134,7 @@ impl Ledger {
             reading_since: None,
             acknowledged: 0,
             window: 1,
+            writes_clearances: false,
             fruitless: 0,
             purging: None,
             fetching: None,

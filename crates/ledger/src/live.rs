@@ -119,12 +119,7 @@ impl Live {
                 self.change(*queue, |messages| messages.deliver(*place, *deliveries));
             }
             Record::Purged { queue } => self.purge(*queue),
-            // As single departures: earlier versions know no other.
-            Record::Cleared { queue, from, to } => {
-                for place in self.places(*queue, (*from, *to), usize::MAX) {
-                    self.dequeue(*queue, place);
-                }
-            }
+            Record::Cleared { queue, from, to } => self.clear(*queue, (*from, *to)),
             // Only an owner's last entry has the first, and no log the second.
             Record::Rested { .. } | Record::Kept(_) => {}
             // It is created and deleted by its nodes' configurations.
@@ -370,6 +365,24 @@ impl Live {
         self.resident_bytes -= content.as_ref().map_or(0, resident);
         self.forget(gone);
         if is_last {
+            self.purge(queue);
+        }
+    }
+
+    /// Forgets the messages with places from the first to the last of these.
+    fn clear(&mut self, queue: QueueId, (from, to): (i64, i64)) {
+        let cleared = self.change(queue, |messages| {
+            let freed_bytes = messages.forget_between(from, to);
+            let gone = messages.runs.clear_between(from, to);
+            (gone, freed_bytes, messages.runs.len() == 0)
+        });
+        let Some((gone, freed_bytes, is_empty)) = cleared else {
+            return;
+        };
+        self.resident_bytes -= freed_bytes;
+        let is_any = !gone.is_empty();
+        gone.into_iter().for_each(|gone| self.forget(gone));
+        if is_any && is_empty {
             self.purge(queue);
         }
     }

@@ -56,6 +56,18 @@ impl Messages {
         freed
     }
 
+    /// Forgets what is in memory of the messages between those places; returns the bytes that this frees.
+    pub(crate) fn forget_between(&mut self, from: i64, to: i64) -> u64 {
+        if from > to {
+            return 0;
+        }
+        self.deliveries
+            .extract_if(from..=to, |_, _| true)
+            .for_each(drop);
+        let gone = self.contents.extract_if(from..=to, |_, _| true);
+        gone.map(|(_, message)| resident(&message)).sum()
+    }
+
     pub(crate) fn memory_bytes(&self) -> usize {
         let contents = self.contents.len() + self.deliveries.len();
         QUEUE_MEMORY_BYTES + contents * CONTENT_MEMORY_BYTES + self.runs.memory_bytes()

@@ -186,6 +186,12 @@ impl Ledger {
         self.window = appends.clamp(1, WINDOW);
     }
 
+    /// Whether a clearance is written as one record, which requires that every reader of the log knows such records. Until
+    /// then it is written as the departures of its messages.
+    pub fn write_clearances(&mut self, are_known: bool) {
+        self.writes_clearances = are_known;
+    }
+
     /// The next effect to carry out.
     pub fn next_effect(&mut self) -> Option<Effect> {
         self.effects.pop_front()
@@ -314,13 +320,16 @@ impl Ledger {
     }
 
     /// Splits records before the first clearance, so that the records before it are live when it is carried out. A
-    /// clearance at the front becomes the departures of single messages, as many as a batch has: earlier versions know no
+    /// clearance at the front becomes the departures of single messages, as many as a batch has, unless all readers know
     /// clearances.
     fn split_at_clearance(
         &self,
         mut records: Vec<Record>,
         is_first: bool,
     ) -> (Vec<Record>, Vec<Record>) {
+        if self.writes_clearances {
+            return (records, Vec::new());
+        }
         let clearance = |record: &Record| matches!(record, Record::Cleared { .. });
         let Some(at) = records.iter().position(clearance) else {
             return (records, Vec::new());

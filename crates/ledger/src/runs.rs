@@ -3,9 +3,13 @@
 //! Messages arrive in the order of their places, and a batch has many of one queue. So the places are kept as *runs*:
 //! a bit for each place, and once for all of them the extent. No run begins within another one's places.
 
+mod run;
+
 use std::collections::BTreeMap;
 
 use crosstie_queues::LEVELED;
+
+pub(crate) use self::run::{Gone, Run, Size};
 
 /// The runs of one queue.
 #[derive(Clone, Debug, Default)]
@@ -16,34 +20,6 @@ pub(crate) struct Runs {
     body_bytes: u64,
 }
 
-/// Places of one extent.
-#[derive(Clone, Debug)]
-pub(crate) struct Run {
-    extent: u64,
-    /// The place of the first bit: a multiple of 64.
-    base: i64,
-    words: Vec<u64>,
-    count: usize,
-    /// Approximate octets in the log, and those of the bodies alone. Each message has an equal share once others leave.
-    bytes: u64,
-    body_bytes: u64,
-}
-
-/// The size of a message, as it is counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Size {
-    pub(crate) bytes: u64,
-    pub(crate) body_bytes: u64,
-}
-
-/// Messages of one extent that have left.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Gone {
-    pub(crate) extent: u64,
-    pub(crate) count: usize,
-    pub(crate) size: Size,
-}
-
 /// Messages with consecutive places of one priority: the first place, the last, their number and their bodies' bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stretch {
@@ -52,8 +28,6 @@ pub(crate) struct Stretch {
     pub(crate) count: usize,
     pub(crate) body_bytes: u64,
 }
-
-const BITS: i64 = 64;
 
 /// A place that is further behind its run's last begins a run of its own, which takes less memory than the bits between.
 const GAP_MAX: i64 = 1024;
@@ -145,6 +119,30 @@ impl Runs {
         runs.into_values().map(|run| run.all()).collect()
     }
 
+    /// Removes the places from the first to the last of these: a run at a time, however many places it has. The runs at both
+    /// ends may keep some.
+    pub(crate) fn clear_between(&mut self, from: i64, to: i64) -> Vec<Gone> {
+        let before = self.runs.range(..from).next_back();
+        let begin = before.map_or(from, |(key, _)| *key);
+        let met = self.runs.range_mut(begin..=to.max(begin));
+        let (mut emptied, mut gone) = (Vec::new(), Vec::new());
+        for (key, run) in met {
+            let left = run.remove_between(from, to);
+            if run.count == 0 {
+                emptied.push(*key);
+            }
+            gone.extend(Some(left).filter(|left| left.count > 0));
+        }
+        for key in emptied {
+            self.runs.remove(&key);
+        }
+        for gone in &gone {
+            self.count -= gone.count;
+            self.body_bytes -= gone.size.body_bytes;
+        }
+        gone
+    }
+
     /// The places from the first to the last of these, in order, with their extents.
     pub(crate) fn between(&self, from: i64, to: i64) -> impl Iterator<Item = (i64, u64)> {
         let before = self.runs.range(..from).next_back();
@@ -192,115 +190,6 @@ impl Runs {
 /// Memory of a run, with its key and its place in an extent.
 const RUN_MEMORY_BYTES: usize = 160;
 
-impl Run {
-    fn beginning(place: i64, extent: u64) -> Self {
-        Self {
-            extent,
-            base: place.div_euclid(BITS) * BITS,
-            words: Vec::new(),
-            count: 0,
-            bytes: 0,
-            body_bytes: 0,
-        }
-    }
-
-    pub(crate) fn places(&self) -> impl Iterator<Item = i64> {
-        let words = self.words.iter().enumerate();
-        words.flat_map(|(at, word)| {
-            let base = self.base + at as i64 * BITS;
-            let mut left = *word;
-            std::iter::from_fn(move || {
-                let bit = left.trailing_zeros();
-                (left != 0).then(|| {
-                    left &= left - 1;
-                    base + i64::from(bit)
-                })
-            })
-        })
-    }
-
-    /// The size of each, on average.
-    pub(crate) fn share(&self) -> Size {
-        let count = self.count.max(1) as u64;
-        Size {
-            bytes: self.bytes / count,
-            body_bytes: self.body_bytes / count,
-        }
-    }
-
-    fn first(&self) -> Option<i64> {
-        self.places().next()
-    }
-
-    /// The last place; before all others if there is none.
-    fn last(&self) -> i64 {
-        let Some(at) = self.words.iter().rposition(|word| *word != 0) else {
-            return i64::MIN;
-        };
-        let bit = 63 - self.words[at].leading_zeros();
-        self.base + at as i64 * BITS + i64::from(bit)
-    }
-
-    fn has(&self, place: i64) -> bool {
-        let (word, bit) = self.split_place(place);
-        self.words.get(word).is_some_and(|word| word & bit != 0)
-    }
-
-    fn add(&mut self, place: i64, size: Size) {
-        let (word, bit) = self.split_place(place);
-        if word >= self.words.len() {
-            self.words.resize(word + 1, 0);
-        }
-        self.words[word] |= bit;
-        self.count += 1;
-        self.bytes += size.bytes;
-        self.body_bytes += size.body_bytes;
-    }
-
-    fn remove(&mut self, place: i64) -> Gone {
-        let (word, bit) = self.split_place(place);
-        self.words[word] &= !bit;
-        // The last one takes what is left.
-        let size = self.share();
-        self.count -= 1;
-        self.bytes -= size.bytes;
-        self.body_bytes -= size.body_bytes;
-        Gone {
-            extent: self.extent,
-            count: 1,
-            size,
-        }
-    }
-
-    /// Takes out the places behind that one.
-    fn split(&mut self, place: i64) -> Self {
-        let behind: Vec<i64> = self.places().filter(|found| *found > place).collect();
-        let mut split = Self::beginning(behind.first().copied().unwrap_or(place), self.extent);
-        for place in behind {
-            let gone = self.remove(place);
-            split.add(place, gone.size);
-        }
-        split
-    }
-
-    fn all(self) -> Gone {
-        Gone {
-            extent: self.extent,
-            count: self.count,
-            size: Size {
-                bytes: self.bytes,
-                body_bytes: self.body_bytes,
-            },
-        }
-    }
-
-    /// The word of a place that is not before the first bit, and its bit there.
-    fn split_place(&self, place: i64) -> (usize, u64) {
-        let offset = place - self.base;
-        ((offset / BITS) as usize, 1 << (offset % BITS))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -328,6 +217,22 @@ mod tests {
             let gone = self.runs.remove(place);
             let expected = self.map.remove(&place).map(|(extent, _)| extent);
             assert_eq!(gone.map(|gone| gone.extent), expected);
+        }
+
+        fn clear(&mut self, from: i64, to: i64) {
+            let gone = self.runs.clear_between(from, to);
+            let mut expected: BTreeMap<u64, usize> = BTreeMap::new();
+            self.map.retain(|place, (of, _)| {
+                let is_gone = (from..=to).contains(place);
+                *expected.entry(*of).or_default() += usize::from(is_gone);
+                !is_gone
+            });
+            expected.retain(|_, count| *count > 0);
+            let mut counts: BTreeMap<u64, usize> = BTreeMap::new();
+            for gone in gone {
+                *counts.entry(gone.extent).or_default() += gone.count;
+            }
+            assert_eq!(counts, expected, "{from} to {to}");
         }
 
         fn check(&self) {
@@ -376,6 +281,11 @@ mod tests {
                         both.insert(next - back, extent);
                     }
                     7 if random(&mut chance, 30) == 0 => next += 3 * GAP_MAX,
+                    8 if random(&mut chance, 10) == 0 => {
+                        let back = random(&mut chance, 300).cast_signed();
+                        let length = random(&mut chance, 250).cast_signed();
+                        both.clear(next - back, next - back + length);
+                    }
                     _ => {
                         let back = random(&mut chance, 200).cast_signed();
                         both.remove(next - back);
@@ -389,7 +299,11 @@ mod tests {
                 let expected: Vec<_> = expected.map(|(place, (of, _))| (*place, *of)).collect();
                 assert_eq!(found, expected);
             }
-            let all: usize = both.runs.clear().iter().map(|gone| gone.count).sum();
+            let all = match seed % 2 {
+                0 => both.runs.clear(),
+                _ => both.runs.clear_between(i64::MIN, i64::MAX),
+            };
+            let all: usize = all.iter().map(|gone| gone.count).sum();
             assert_eq!(all, both.map.len());
             assert_eq!(both.runs.memory_bytes(), 0);
         }
@@ -403,6 +317,26 @@ mod tests {
         }
         assert_eq!(runs.runs.len(), 100);
         assert!(runs.memory_bytes() < 50_000, "{}", runs.memory_bytes());
+    }
+
+    #[test]
+    fn a_clearance_meets_each_run_once() {
+        let mut runs = Runs::default();
+        for place in 0..100_000 {
+            let size = Size {
+                bytes: 50,
+                body_bytes: 10,
+            };
+            runs.insert(place, place.unsigned_abs() / 1000, size);
+        }
+        let gone = runs.clear_between(500, 99_499);
+        assert_eq!(gone.len(), 100);
+        let count: usize = gone.iter().map(|gone| gone.count).sum();
+        assert_eq!((count, runs.len()), (99_000, 1_000));
+        assert_eq!(runs.body_bytes(), 10_000);
+        let left: Vec<_> = runs.between(0, 100_000).map(|(place, _)| place).collect();
+        let expected: Vec<_> = (0..500).chain(99_500..100_000).collect();
+        assert_eq!(left, expected);
     }
 
     #[test]

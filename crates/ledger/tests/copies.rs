@@ -404,6 +404,7 @@ impl Run {
     fn claim(&mut self) {
         self.ledger
             .limit_appends(1 + self.chance.within(0..2) as usize);
+        self.ledger.write_clearances(self.chance.percent(50));
         self.ledger.claim(self.now, &owner("a"), 99);
         self.act();
         while self.ledger.role() != Role::Owning {

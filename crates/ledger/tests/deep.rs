@@ -136,9 +136,12 @@ fn a_message_that_is_not_acknowledged_yet_cannot_be_read() {
 }
 
 #[test]
-fn a_clearance_is_written_as_departures() {
-    for config in [CONFIG, DEEP] {
+fn a_clearance_removes_the_messages_before_it() {
+    // As departures, and as one record.
+    let ways = [(CONFIG, false), (DEEP, false), (CONFIG, true), (DEEP, true)];
+    for (config, writes_clearances) in ways {
         let (mut ledger, mut log) = owning(config);
+        ledger.write_clearances(writes_clearances);
         let records = (1..=100).map(|place| enqueued(place, "m")).collect();
         ledger.submit(NOW, records, Position(1));
         settle(&mut ledger, &mut log);
@@ -197,6 +200,35 @@ fn each_batch_of_a_clearance_is_bounded_and_acknowledged_before_its_position() {
         }
     }
     assert!(is_committed && batches > 60, "{batches}");
+}
+
+#[test]
+fn a_clearance_that_all_readers_know_is_one_record_and_delays_no_later_one() {
+    let (mut ledger, mut log) = owning(DEEP);
+    ledger.write_clearances(true);
+    let records = (1..=1000).map(|place| enqueued(place, "m")).collect();
+    ledger.submit(NOW, records, Position(1));
+    settle(&mut ledger, &mut log);
+    let before = log.len();
+    let (queue, from, to) = (QUEUE, 2, 1000);
+    ledger.submit(NOW, vec![Record::Cleared { queue, from, to }], Position(2));
+    ledger.submit(NOW, vec![enqueued(1001, "other")], Position(3));
+    let committed = settle(&mut ledger, &mut log);
+    assert_eq!(committed.last(), Some(&Position(3)));
+    let written = &log[before..];
+    assert!(written.len() <= 2, "{} entries", written.len());
+    let octets: usize = written.iter().map(|entry| entry.len()).sum();
+    assert!(octets < 400, "{octets} octets");
+    let expected = [(1, "m".to_owned()), (1001, "other".to_owned())];
+    assert_eq!(read(&ledger, &log, (0, 2000)).as_deref(), Ok(&expected[..]));
+    let mut follower = Ledger::new(DEEP);
+    for (sequence, entry) in (1..).zip(&log) {
+        let read = follower.handle_entry(Sequence(sequence), entry);
+        read.expect("the log is whole");
+    }
+    let found = read(&follower, &log, (0, 2000));
+    assert_eq!(found.as_deref(), Ok(&expected[..]));
+    assert_eq!(follower.status().live_bytes, ledger.status().live_bytes);
 }
 
 #[test]

@@ -52,10 +52,12 @@ const EXCHANGE: &str = "x";
 
 impl Node {
     pub(super) fn new(incarnation: u64, config: Config) -> Self {
+        let mut ledger = Ledger::new(config);
+        ledger.write_clearances(incarnation.is_multiple_of(2));
         Self {
             incarnation,
             config,
-            ledger: Ledger::new(config),
+            ledger,
             vhost: vhost(incarnation, config),
             seen: Seen::default(),
             channel: None,

@@ -30,6 +30,8 @@ pub(super) struct Beat {
     pub(super) answers: bool,
     /// The node reads a log in which a former owner's second append follows a claim.
     pub(super) passes_over: bool,
+    /// The node reads a log with clearances: messages that are removed by the range of their places.
+    pub(super) knows_clearances: bool,
     /// The address for connections from other nodes.
     pub address: String,
     /// The node that the owner wants to move the vhost to, and that shall catch up.
@@ -58,6 +60,7 @@ impl Beat {
             "address": self.address,
             "answers": self.answers,
             "passes_over": self.passes_over,
+            "clearances": self.knows_clearances,
             "prepared": number(self.prepared),
             "prepares": self.prepares,
         });
@@ -100,6 +103,7 @@ impl Beat {
             // Nodes of older versions do not send these fields.
             answers: is_said("answers"),
             passes_over: is_said("passes_over"),
+            knows_clearances: is_said("clearances"),
             preparing: word("preparing"),
             prepared: number("prepared").unwrap_or_default(),
             prepares: is_said("prepares"),
@@ -133,6 +137,7 @@ mod tests {
             sequence: 7,
             answers: true,
             passes_over: true,
+            knows_clearances: true,
             address: "10.0.0.1:25672".to_owned(),
             preparing: Some("n3".to_owned()),
             prepared: 2,
@@ -143,6 +148,7 @@ mod tests {
         for later in [
             "answers",
             "passes_over",
+            "clearances",
             "preparing",
             "prepared",
             "prepares",
@@ -152,6 +158,7 @@ mod tests {
         let older = Beat {
             answers: false,
             passes_over: false,
+            knows_clearances: false,
             preparing: None,
             prepared: 0,
             prepares: false,

@@ -437,6 +437,7 @@ impl Driver {
             log: self.known.log,
             sequence: self.known.sequence.max(status.sequence.0),
             passes_over: true,
+            knows_clearances: true,
             answers: self.term.as_ref().is_some_and(|term| term.answers),
             address: settings.address.clone().unwrap_or_default(),
             preparing: self.handover.as_ref().map(|move_| move_.to().to_owned()),

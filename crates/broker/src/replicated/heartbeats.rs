@@ -101,16 +101,17 @@ impl Driver {
         let tidings = self.connection.as_ref().map_or(0, Connection::tidings);
         self.others.hear(beat, is_first.then_some(tidings));
         match self.term {
-            Some(_) => self.limit_appends(),
+            Some(_) => self.adapt_to_readers(),
             None => self.show_owner(),
         }
     }
 
-    /// Has one append in flight only, while a node of an earlier version is heard.
-    pub(super) fn limit_appends(&mut self) {
+    /// Has one append in flight only, and writes no clearance as one record, while a node of an earlier version is heard.
+    pub(super) fn adapt_to_readers(&mut self) {
         self.ledger.limit_appends(match self.others.pass_over() {
             true => usize::MAX,
             false => 1,
         });
+        self.ledger.write_clearances(self.others.know_clearances());
     }
 }

@@ -200,7 +200,7 @@ impl Driver {
         if let Some(term) = &mut self.term {
             term.answers = answers;
         }
-        self.limit_appends();
+        self.adapt_to_readers();
         self.beat(stream, Saying::Owning);
         self.note_ledger();
         self.note_term();

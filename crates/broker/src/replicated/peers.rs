@@ -310,6 +310,11 @@ impl Others {
         self.there().all(|beat| beat.passes_over)
     }
 
+    /// Whether all other nodes read clearances. Nodes of earlier versions take a log with them for broken.
+    pub(super) fn know_clearances(&self) -> bool {
+        self.there().all(|beat| beat.knows_clearances)
+    }
+
     /// A standby node, by its own name or by that of its machine's node if that has one worker. Without a name, any
     /// node that has followed the log, or else one that has not. The error lists the standby nodes.
     pub(super) fn standing_by(&self, wanted: Option<&str>) -> Result<&Beat, String> {

@@ -17,6 +17,7 @@ fn beat(node: &str) -> Beat {
         sequence: 0,
         answers: false,
         passes_over: true,
+        knows_clearances: true,
         address: String::new(),
         preparing: None,
         prepared: 0,
@@ -97,17 +98,18 @@ fn a_node_is_found_by_name_or_the_error_says_why_not() {
 #[test]
 fn a_node_of_an_earlier_version_is_noticed() {
     let mut others = Others::new("own", 0);
-    assert!(others.pass_over());
+    assert!(others.pass_over() && others.know_clearances());
     others.hear(beat("a"), Some(0));
-    assert!(others.pass_over());
+    assert!(others.pass_over() && others.know_clearances());
     let older = Beat {
         passes_over: false,
+        knows_clearances: false,
         ..beat("b")
     };
     others.hear(older, Some(0));
-    assert!(!others.pass_over());
+    assert!(!others.pass_over() && !others.know_clearances());
     others.hear(beat("b"), Some(0));
-    assert!(others.pass_over());
+    assert!(others.pass_over() && others.know_clearances());
 }
 
 #[test]
