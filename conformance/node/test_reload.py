@@ -10,6 +10,7 @@ import ssl
 import subprocess
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 import pika
 import pytest
@@ -509,6 +510,67 @@ def test_autobahn_and_pika_lose_nothing_over_reloads(link, reloads, new_session,
         bodies = [int(channel.basic_get("kept", auto_ack=True)[2]) for _ in range(100)]
         assert bodies == list(range(100))
     callee.round_trip()
+
+
+def test_a_reload_while_workers_restart_ends_with_the_last_configuration(tmp_path):
+    def guest(name: str, script: str) -> dict:
+        return {
+            "type": "guest",
+            "id": name,
+            "executable": "sh",
+            "arguments": ["-c", script],
+            "options": {"restart": "restart-always"},
+        }
+
+    def write(*guests: dict, realm: str = "realm1") -> dict:
+        configuration = config.plain(config.universal("unix", config.unix("node.sock")))
+        role = config.role("anonymous", config.permission("*"))
+        configuration["workers"][0]["realms"] = [{"name": realm, "roles": [role]}]
+        configuration["workers"] += guests
+        (tmp_path / "config.json").write_text(json.dumps(configuration))
+        return configuration
+
+    fails, waits, stays = "exit 1", "exec sleep 1001", "trap '' TERM; exec sleep 1002"
+    configuration = write(
+        guest("mended", fails), guest("failing", fails), guest("gone", fails), guest("slow", stays)
+    )
+    node = Node(tmp_path, configuration)
+    try:
+        node.says("Ready;")
+        with node.management() as manager:
+
+            def state(name: str) -> dict:
+                return manager.call("crossbar.get_worker", name)
+
+            def command(name: str) -> str:
+                pid = state(name)["pid"]
+                return Path(f"/proc/{pid}/cmdline").read_text() if pid else ""
+
+            # Each waits longer before each further start.
+            for name in ("mended", "failing", "gone"):
+                await_true("it restarts", lambda name=name: state(name)["restarts"] >= 2)
+            await_true("it runs", lambda: "1002" in command("slow"))
+            rest = guest("mended", waits), guest("failing", fails)
+            write(*rest, guest("slow", "exec sleep 1003"), realm="realm2")
+            manager.call("crossbar.reload")
+            await_true("it runs", lambda: "1001" in command("mended"))
+            # Another one, while the first is still ending the former run.
+            write(*rest, guest("slow", "exec sleep 1004"), realm="realm3")
+            manager.call("crossbar.reload")
+            await_true("the last one runs", lambda: "1004" in command("slow"))
+            assert "1001" in command("mended")
+            assert set(manager.call("crossbar.get_workers")) == {
+                "worker1",
+                "mended",
+                "failing",
+                "slow",
+            }
+            before = state("failing")["restarts"]
+            await_true("it restarts still", lambda: state("failing")["restarts"] > before)
+        with node.join(realm="realm3") as session:
+            session.call("wamp.session.count")
+    finally:
+        assert node.stop() == 0
 
 
 def test_only_a_changed_guest_is_restarted(tmp_path):
