@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crosstie_amqp::Version;
+use crosstie_amqp::frame::{self, Decoded, Frame};
 use crosstie_amqp::method::{ConnectionClose, ConnectionCloseOk};
 use crosstie_config::AmqpTransport;
 use crosstie_front::cause::Facts;
@@ -51,6 +52,27 @@ struct Resident {
     connection: Arc<Connection>,
     broker: Arc<Broker>,
     watch: WatchKey,
+}
+
+/// Reads what the broker sends to the client's end: passes each whole frame to `handle`, until that returns `false`.
+pub fn read_frames(input: &[u8], mut handle: impl FnMut(&Frame<'_>) -> bool) -> Outcome {
+    let mut consumed = 0;
+    loop {
+        match frame::decode(&input[consumed..], 0) {
+            Ok(Decoded::Frame {
+                frame,
+                consumed: frame_bytes,
+            }) => {
+                consumed += frame_bytes;
+                if !handle(&frame) {
+                    return Outcome::Close;
+                }
+            }
+            Ok(Decoded::Incomplete { wanted }) => return Outcome::Continue { consumed, wanted },
+            // Only this router writes there.
+            Err(_) => return Outcome::Close,
+        }
+    }
 }
 
 /// Enters a vhost with a connection served by `runtime`. Returns the client's end.

@@ -5,11 +5,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crosstie_amqp::frame::{self, Decoded, Frame, FrameKind};
+use crosstie_amqp::frame::{self, Frame, FrameKind};
 use crosstie_amqp::method::{ChannelOpen, ConnectionClose, ConnectionCloseOk};
 use crosstie_amqp::{Arguments, ContentHeader, Method};
 use crosstie_broker::inspection::REQUEST;
-use crosstie_broker::resident::{FRAME_BYTES_MAX, Residence, let_in};
+use crosstie_broker::resident::{FRAME_BYTES_MAX, Residence, let_in, read_frames};
 use crosstie_transport::{Connection, Outcome, Protocol, pump, uncork};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
@@ -253,25 +253,7 @@ impl Frames {
 
 impl Protocol for Frames {
     fn handle_input(&mut self, input: &mut [u8]) -> Outcome {
-        let mut consumed = 0;
-        loop {
-            match frame::decode(&input[consumed..], 0) {
-                Ok(Decoded::Frame {
-                    frame,
-                    consumed: frame_bytes,
-                }) => {
-                    consumed += frame_bytes;
-                    if !self.handle(&frame) {
-                        return Outcome::Close;
-                    }
-                }
-                Ok(Decoded::Incomplete { wanted }) => {
-                    return Outcome::Continue { consumed, wanted };
-                }
-                // Only this router writes there.
-                Err(_) => return Outcome::Close,
-            }
-        }
+        read_frames(input, |frame| self.handle(frame))
     }
 }
 

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use crosstie_amqp::frame::{self, Decoded, Frame, FrameKind};
+use crosstie_amqp::frame::{Frame, FrameKind};
 use crosstie_amqp::{ContentHeader, Method, Properties};
+use crosstie_broker::resident::read_frames;
 use crosstie_transport::{Outcome, Protocol};
 
 use super::bond::Bond;
@@ -215,25 +216,7 @@ impl<H: FnMut(Incoming)> Frames<H> {
 
 impl<H: FnMut(Incoming)> Protocol for Frames<H> {
     fn handle_input(&mut self, input: &mut [u8]) -> Outcome {
-        let mut consumed = 0;
-        loop {
-            match frame::decode(&input[consumed..], 0) {
-                Ok(Decoded::Frame {
-                    frame,
-                    consumed: frame_bytes,
-                }) => {
-                    consumed += frame_bytes;
-                    if !self.handle_frame(&frame) {
-                        return Outcome::Close;
-                    }
-                }
-                Ok(Decoded::Incomplete { wanted }) => {
-                    return Outcome::Continue { consumed, wanted };
-                }
-                // Only this router writes there.
-                Err(_) => return Outcome::Close,
-            }
-        }
+        read_frames(input, |frame| self.handle_frame(frame))
     }
 }
 
