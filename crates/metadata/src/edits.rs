@@ -32,7 +32,7 @@ impl Draft<'_> {
             NewPassword::Hash(hash) => Some(hash),
             NewPassword::Text(text) => Some(PasswordHash::of(text.as_bytes(), (self.salt)())),
             NewPassword::None if is_new => Some(PasswordHash::of(b"", (self.salt)())),
-            NewPassword::None => None,
+            NewPassword::None | NewPassword::EmptyHash => None,
         };
         let user = User {
             password,

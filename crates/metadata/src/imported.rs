@@ -100,7 +100,7 @@ impl Metadata {
 fn is_same(found: &User, user: &NewUser, is_configured: bool) -> bool {
     let has_password = match &user.password {
         NewPassword::Hash(hash) => found.password.as_ref() == Some(hash),
-        NewPassword::None => found.password.is_none() || is_configured,
+        NewPassword::None | NewPassword::EmptyHash => found.password.is_none() || is_configured,
         NewPassword::Text(text) => {
             let hash = found.password.as_ref();
             hash.is_some_and(|hash| hash.verify(text.as_bytes()))

@@ -24,7 +24,16 @@ pub enum NewPassword {
     /// A new user gets the hash of the empty password, an existing one loses its password, as in RabbitMQ. Neither logs
     /// in with one.
     None,
+    /// The empty hash: the user has no password, a new one too.
+    EmptyHash,
     Text(String),
+}
+
+impl NewPassword {
+    /// Whether none is given.
+    pub fn is_absent(&self) -> bool {
+        matches!(self, Self::None | Self::EmptyHash)
+    }
 }
 
 /// A user that is to be put.
@@ -54,7 +63,8 @@ impl NewUser {
                 return Err(Refusal::invalid(reason));
             }
             (Some(text), None) => NewPassword::Text(text.to_owned()),
-            (None, Some("")) | (None, None) => NewPassword::None,
+            (None, Some("")) => NewPassword::EmptyHash,
+            (None, None) => NewPassword::None,
             (None, Some(hash)) => {
                 NewPassword::Hash(parse_hash(hash, body.text("hashing_algorithm")?)?)
             }
@@ -117,6 +127,7 @@ impl std::fmt::Debug for NewPassword {
         f.write_str(match self {
             Self::Hash(_) => "Hash(…)",
             Self::None => "None",
+            Self::EmptyHash => "EmptyHash",
             Self::Text(_) => "Text(…)",
         })
     }

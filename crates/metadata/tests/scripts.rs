@@ -249,13 +249,14 @@ fn users_have_rabbitmqs_hashes_and_answers() {
         put user bo {"tags": "", "password_hash": "gwx+5SxTMeayawF8t24/NftJwZNCLxxnLwH9wryUCgH2pdJd"} => 201
         put user cy {"tags": "", "limits": {"max-channels": 4}} => 201
         put user bo {"tags": ""} => 204
+        put user di {"tags": "", "password_hash": ""} => 201
         put user bo {"tags": "", "limits": {"nope": 4}} => 400 Unrecognised terms [{<<"nope">>,4}] in user-limits
         delete user guest => 204
         delete user guest => 404 Not Found
         delete user config => 409 user 'config' is read-only: the configuration has it under "amqp.users"; change it there and reload the node
         put user config {"tags": ""} => 409 user 'config' is read-only: the configuration has it under "amqp.users"; change it there and reload the node
         restart
-        list users => al 'x' rabbit_password_hashing_sha256 ["a","b"] {}; bo no password rabbit_password_hashing_sha256 [] {}; config 'pw' rabbit_password_hashing_sha256 [] {}; cy '' rabbit_password_hashing_sha256 [] {"max-channels":4}
+        list users => al 'x' rabbit_password_hashing_sha256 ["a","b"] {}; bo no password rabbit_password_hashing_sha256 [] {}; config 'pw' rabbit_password_hashing_sha256 [] {}; cy '' rabbit_password_hashing_sha256 [] {"max-channels":4}; di no password rabbit_password_hashing_sha256 [] {}
         "#,
     );
 }

@@ -75,7 +75,7 @@ pub(super) fn changes(
 /// A user whose password the file leaves out keeps the present one.
 fn keep_password(mut change: Change, definitions: &Definitions, metadata: &Metadata) -> Change {
     if let Change::PutUser { name, user } = &mut change
-        && user.password == NewPassword::None
+        && user.password.is_absent()
         && definitions
             .without_passwords
             .iter()
@@ -90,7 +90,7 @@ fn keep_password(mut change: Change, definitions: &Definitions, metadata: &Metad
 /// A user that cannot log in by a password afterwards.
 fn without_password(change: &Change) -> Option<Skipped> {
     match change {
-        Change::PutUser { name, user } if user.password == NewPassword::None => Some(Skipped {
+        Change::PutUser { name, user } if user.password.is_absent() => Some(Skipped {
             what: format!("password of user '{name}'"),
             why: "the file has none: the user cannot log in by a password".to_owned(),
             is_wider: false,
