@@ -7,6 +7,7 @@ its body: keys and types. Bodies of refusals are compared as they are.
 from __future__ import annotations
 
 import base64
+import gzip
 import json
 from dataclasses import dataclass
 from urllib.parse import quote
@@ -24,6 +25,8 @@ USERS = {
     "administrator": ["administrator"],
     "plain": [],
 }
+# Of a page that the configuration allows.
+ORIGIN = "https://app.example"
 ALL = {"configure": ".*", "write": ".*", "read": ".*"}
 VHOSTS = {
     "/": {
@@ -81,18 +84,24 @@ class Api:
 
 @dataclass(frozen=True)
 class Case:
-    """A request that changes nothing."""
+    """A request that changes no object."""
 
     path: str
     user: str | None = "guest"
     method: str = "GET"
     accept: str = ""
+    # Other headers, and a body.
+    headers: tuple[tuple[str, str], ...] = ()
+    body: str | None = None
 
     @property
     def name(self) -> str:
         """Return how answers name it."""
-        accept = f" accept {self.accept}" if self.accept else ""
-        return f"{self.method} {self.path} as {self.user}{accept}"
+        words = [f"{self.method} {self.path} as {self.user}"]
+        words += [f"accept {self.accept}"] if self.accept else []
+        words += [f"{name} {value}" for name, value in self.headers]
+        words += [f"with {self.body}"] if self.body is not None else []
+        return " ".join(words)
 
 
 def prepare(api: Api) -> pika.BlockingConnection:
@@ -213,6 +222,9 @@ LISTS = (
     "vhost-limits/v2",
     "user-limits",
     "user-limits/guest",
+    "all-configuration",
+    "nodes/{node}/memory",
+    "auth/attempts/{node}/source",
 )
 SINGLE = (
     "auth",
@@ -271,6 +283,14 @@ SINGLE = (
     "bindings/nope",
     "nodes/{node}",
     "nodes/nope",
+    "nodes/{node}/memory/relative",
+    "nodes/{node}/memory/ets",
+    "nodes/{node}/memory/ets/relative",
+    "nodes/{node}/memory/ets/management",
+    "nodes/{node}/memory/ets/management/relative",
+    "nodes/{node}/memory/nope",
+    "nodes/nope/memory",
+    "nodes/nope/memory/ets",
     "connections/{connection}",
     "connections/{connection}/channels",
     "connections/nope",
@@ -329,6 +349,62 @@ METHODS = (
     ("OPTIONS", "exchanges/%2F/e1/publish"),
     ("OPTIONS", "connections/nope"),
     ("HEAD", "queues"),
+    *(
+        ("OPTIONS", path)
+        for path in (
+            *("login", "reset", "reset/{node}", "rebalance/queues", "nodes/{node}/memory"),
+            *("nodes/{node}/memory/ets", "vhosts/%2F/start/{node}", "feature-flags/x/enable"),
+            *("auth/attempts/{node}/source", "all-configuration"),
+        )
+    ),
+    ("GET", "login"),
+    ("GET", "reset"),
+    ("GET", "rebalance/queues"),
+    ("GET", "vhosts/%2F/start/{node}"),
+    ("GET", "feature-flags/quorum_queue/enable"),
+    ("DELETE", "auth/attempts/{node}/source"),
+    ("POST", "rebalance/queues"),
+    ("POST", "vhosts/%2F/start/{node}"),
+    ("POST", "vhosts/%2F/start/nope"),
+    ("POST", "vhosts/nope/start/{node}"),
+    ("PUT", "feature-flags/quorum_queue/enable"),
+)
+JSON = (("Content-Type", "application/json"),)
+FORM = (("Content-Type", "application/x-www-form-urlencoded"),)
+PAGE = (("Origin", ORIGIN),)
+# Requests with bodies or headers of their own.
+OTHERS = (
+    Case("login", None, "POST", headers=FORM, body="username=guest&password=guest"),
+    Case("login", None, "POST", headers=FORM, body="username=guest&password=wrong"),
+    Case("login", None, "POST", headers=FORM, body="username=nobody&password=wrong"),
+    Case("login", None, "POST", headers=FORM, body="username=plain&password=plain"),
+    Case("login", None, "POST", headers=FORM, body="username=guest"),
+    Case("login", None, "POST", headers=FORM, body=""),
+    Case("login", None, "POST", headers=JSON, body='{"username":"guest","password":"guest"}'),
+    Case("rebalance/queues", "guest", "POST", headers=JSON, body="{}"),
+    Case("rebalance/queues", "monitoring", "POST"),
+    Case("vhosts/%2F/start/{node}", "monitoring", "POST"),
+    Case("vhosts/%2F/start/{node}", "guest", "POST", headers=JSON, body="{}"),
+    Case("feature-flags/quorum_queue/enable", "guest", "PUT", headers=JSON, body="{}"),
+    Case("feature-flags/nope/enable", "guest", "PUT", headers=JSON, body="{}"),
+    Case("feature-flags/quorum_queue/enable", "monitoring", "PUT", headers=JSON, body="{}"),
+    Case("whoami", headers=PAGE),
+    Case("nope", headers=PAGE),
+    Case("whoami", None, headers=PAGE),
+    Case("queues/%2F/m1", headers=PAGE, method="PATCH"),
+    Case("queues/%2F/m1", None, "OPTIONS", headers=PAGE),
+    Case(
+        *("queues/%2F/m1", None, "OPTIONS"),
+        headers=(*PAGE, ("Access-Control-Request-Headers", "authorization,content-type")),
+    ),
+    Case("whoami", headers=(("Origin", "https://other.example"),)),
+    Case("whoami", None, "OPTIONS", headers=(("Origin", "https://other.example"),)),
+    Case("queues", headers=(("Accept-Encoding", "gzip"),)),
+    Case("queues", headers=(("Accept-Encoding", "deflate, gzip;q=0.5, *;q=0"),)),
+    Case("queues", headers=(("Accept-Encoding", "gzip;q=0"),)),
+    Case("queues", headers=(("Accept-Encoding", "identity"),)),
+    Case("whoami", headers=(("Accept-Encoding", "gzip"),)),
+    Case("nope", headers=(("Accept-Encoding", "gzip"),)),
 )
 
 
@@ -339,9 +415,24 @@ def cases() -> list[Case]:
     every += [Case(path, None) for path in ("whoami", "nope", "queues/%2F/m1", "auth")]
     every += [Case("whoami", "nobody")]
     every += [Case(path, method=method) for method, path in METHODS]
+    every += OTHERS
     every += [Case("queues", None, "OPTIONS"), Case("whoami", accept="text/html")]
     every += [Case("whoami", accept="text/html, application/json;q=0.5")]
-    return every
+    return [*every, *RESETS]
+
+
+# The last ones: RabbitMQ forgets its statistics.
+RESETS = (
+    Case("reset", "monitoring", "DELETE"),
+    Case("reset/nope", method="DELETE"),
+    Case("reset/{node}", method="DELETE"),
+    Case("reset", method="DELETE"),
+)
+KEPT = (
+    *("allow", "www-authenticate", "location", "set-cookie", "content-encoding"),
+    *(f"access-control-{name}" for name in ("allow-origin", "allow-credentials", "allow-methods")),
+    *(f"access-control-{name}" for name in ("allow-headers", "max-age")),
+)
 
 
 def outcome(api: Api, case: Case, found: dict[str, str]) -> dict:
@@ -350,14 +441,19 @@ def outcome(api: Api, case: Case, found: dict[str, str]) -> dict:
     for name, value in found.items():
         path = path.replace(name, value)
     headers = {"Accept": case.accept} if case.accept else {}
-    answer = api.ask(case.method, path, user=case.user, headers=headers)
+    headers |= dict(case.headers)
+    given = None if case.body is None else case.body.encode()
+    answer = api.ask(case.method, path, given, case.user, headers)
     kept: dict = {"status": answer.status}
-    for name in ("allow", "www-authenticate", "location"):
+    for name in KEPT:
         if value := answer.header(name):
             kept[name] = value
     if not answer.body:
         return kept
-    body = json.loads(answer.body)
+    octets = answer.body
+    if answer.header("content-encoding") == "gzip":
+        octets = gzip.decompress(octets)
+    body = json.loads(octets)
     for name, value in found.items():
         body = replaced(body, value, name)
     kept["body"] = shape(body) if answer.status == 200 else body

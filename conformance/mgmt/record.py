@@ -38,6 +38,7 @@ class Managed(RabbitMq):
         """Return its plugins, and lines of its configuration."""
         plugins, lines = super().configuration()
         lines += f"management.tcp.port = {self.management}\nmanagement.tcp.ip = 127.0.0.1\n"
+        lines += f"management.cors.allow_origins.1 = {cases.ORIGIN}\n"
         return [*plugins, "rabbitmq_management"], lines
 
 

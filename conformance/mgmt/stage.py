@@ -39,7 +39,12 @@ def configuration(**changes: object) -> dict:
     """Return a node with AMQP and the management API."""
     node = config.plain(
         {"type": "amqp", "id": "amqp", "endpoint": config.tcp()},
-        {"type": "amqp.management", "id": "management", "endpoint": config.tcp()},
+        {
+            "type": "amqp.management",
+            "id": "management",
+            "endpoint": config.tcp(),
+            "cors": {"allow_origins": [cases.ORIGIN]},
+        },
         {"type": "amqp.prometheus", "id": "prometheus", "endpoint": config.tcp()},
     )
     users = [

@@ -115,6 +115,36 @@ def test_requests_of_pyrabbit(api):
     assert api.ask("DELETE", "queues/%2F/pyrabbit").status == 204
 
 
+def test_requests_of_rabbitmqadmin_2(api):
+    # Its default exchange is an empty segment, and it decodes every key of a node and its memory.
+    body = {"durable": True, "auto_delete": False, "exclusive": False}
+    declared = {"name": "ng", **body, "arguments": {"x-queue-type": "classic"}}
+    assert api.ask("PUT", "queues/%2F/ng", declared).status == 201
+    message = {"routing_key": "ng", "payload": "x", "payload_encoding": "string", "properties": {}}
+    published = api.ask("POST", "exchanges/%2F//publish", message)
+    assert json.loads(published.body) == {"routed": True}
+    fetch = {"count": 1, "ackmode": "ack_requeue_false", "encoding": "auto"}
+    (found,) = json.loads(api.ask("POST", "queues/%2F/ng/get", fetch).body)
+    assert found["payload"] == "x"
+    (node,) = api.json("nodes")
+    kinds = {
+        "os_pid": str,
+        "processors": int,
+        "proc_total": int,
+        "rates_mode": str,
+        "enabled_plugins": list,
+        "being_drained": bool,
+        "fd_total": int,
+        "uptime": int,
+    }
+    assert {key: type(node[key]) for key in kinds} == kinds
+    memory = api.json(f"nodes/{node['name']}/memory")["memory"]
+    total = memory.pop("total")
+    assert memory.pop("strategy") == "rss"
+    assert sum(memory.values()) == total["rss"] == total["allocated"] == total["erlang"]
+    assert api.ask("DELETE", "queues/%2F/ng").status == 204
+
+
 def test_requests_of_nservicebus(api):
     overview = api.json("overview")
     assert overview["disable_stats"] is False

@@ -435,7 +435,7 @@ fn adapt(config: &mut Config, arguments: &StartArguments) -> anyhow::Result<()> 
         for transport in &mut router.transports {
             let listen = match transport.kind {
                 TransportKind::Amqp(_) => arguments.amqp,
-                TransportKind::AmqpManagement | TransportKind::AmqpPrometheus => None,
+                TransportKind::AmqpManagement(_) | TransportKind::AmqpPrometheus => None,
                 _ => arguments.listen,
             };
             match (&mut transport.endpoint, listen, &arguments.socket) {

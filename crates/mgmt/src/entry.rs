@@ -9,16 +9,31 @@ use crosstie_transport::Connection;
 use crate::answer::Answer;
 use crate::call::{Api, Call};
 use crate::caller::{Caller, Credentials, Right};
+use crate::cors::Cors;
 use crate::form;
+use crate::login::FORM_BYTES_MAX;
 use crate::request::{Head, Query, segments};
 use crate::route::{Place, place};
 use crate::{overview, table};
+
+/// RabbitMQ's bound on a body.
+const BODY_BYTES_MAX: usize = 20_000_000;
 
 /// A request that may be answered.
 pub struct Admitted {
     caller: Option<Caller>,
     head: Head,
     path: Vec<String>,
+}
+
+impl Admitted {
+    /// Maximum size of the body, in bytes. RabbitMQ's bound is for users.
+    pub fn body_bytes_max(&self) -> usize {
+        match self.caller {
+            Some(_) => BODY_BYTES_MAX,
+            None => FORM_BYTES_MAX,
+        }
+    }
 }
 
 /// The beginning of an answer.
@@ -32,13 +47,18 @@ pub enum Begun {
 impl Api {
     /// Finds the endpoint of a request, and checks who asks. A wrong password is answered late. Needs a runtime with
     /// timers.
-    pub async fn begin(self: &Arc<Self>, head: Head, connection: &Connection) -> Begun {
+    pub async fn begin(
+        self: &Arc<Self>,
+        head: Head,
+        cors: &Cors,
+        connection: &Connection,
+    ) -> Begun {
         let Some(path) = segments(&head.path) else {
             return Begun::Answered(Answer::empty(400));
         };
-        match self.admit(&head, &path, connection).await {
+        match self.admit(&head, &path, cors, connection).await {
             Ok(caller) => Begun::Admitted(Box::new(Admitted { caller, head, path })),
-            Err(answer) => Begun::Answered(answer),
+            Err(answer) => Begun::Answered(cors.shown(&head, answer)),
         }
     }
 
@@ -46,6 +66,7 @@ impl Api {
         &self,
         head: &Head,
         path: &[String],
+        cors: &Cors,
         connection: &Connection,
     ) -> Result<Option<Caller>, Answer> {
         let names: Vec<&str> = path.iter().map(String::as_str).collect();
@@ -57,7 +78,9 @@ impl Api {
         if method == "OPTIONS" {
             return Err(Answer::empty(200).header("allow", found.allowed()));
         }
-        check_origin(head)?;
+        if cors.allowed(head).is_none() {
+            check_origin(head)?;
+        }
         let caller = match found.right(method) {
             Right::Nobody => None,
             right => {
@@ -103,9 +126,17 @@ impl Api {
             Some(text) => Credentials::decode(text)?,
             None => Credentials::parse(head.headers.authorization.as_deref())?,
         };
+        self.log_in_as(&credentials, connection).await
+    }
+
+    pub(crate) async fn log_in_as(
+        &self,
+        credentials: &Credentials,
+        connection: &Connection,
+    ) -> Result<Caller, Answer> {
         let Credentials { name, password } = credentials;
         let users = self.operators.users();
-        let logged_in = log_in(self.operators.broker(), connection, &name, &password).await;
+        let logged_in = log_in(self.operators.broker(), connection, name, password).await;
         let logged_in = logged_in.map_err(|why| {
             self.logins.failed.fetch_add(1, Ordering::Relaxed);
             tracing::warn!("{}: management API login refused: {why}", connection.peer());
@@ -136,7 +167,13 @@ impl Api {
     }
 
     /// Answers a request with its body.
-    pub async fn finish(self: &Arc<Self>, admitted: Box<Admitted>, body: &[u8]) -> Answer {
+    pub async fn finish(
+        self: &Arc<Self>,
+        admitted: Box<Admitted>,
+        cors: &Cors,
+        connection: &Connection,
+        body: &[u8],
+    ) -> Answer {
         let Admitted { caller, head, path } = *admitted;
         let names: Vec<&str> = path.iter().map(String::as_str).collect();
         let place = match found(&names) {
@@ -144,6 +181,7 @@ impl Api {
             Err(answer) => return answer,
         };
         let answer = match caller {
+            None if place == Place::Login => self.log_in_by_form(body, connection).await,
             None => overview::open_to_all(&place),
             Some(caller) => {
                 let call = Call {
@@ -155,7 +193,7 @@ impl Api {
                 table::answer(&call, &place, body).await
             }
         };
-        finished(answer)
+        cors.shown(&head, finished(answer))
     }
 }
 

@@ -10,6 +10,7 @@ use crate::call::{Api, Call};
 use crate::list::{self, Source};
 use crate::row::{self, Columns, Row};
 use crate::sampler::{Figures, Rates};
+use crate::surroundings::Listener;
 use crate::{process, stats};
 
 /// The types of exchanges, with RabbitMQ's descriptions.
@@ -49,6 +50,21 @@ pub(crate) fn exchange_type((name, description): &(&str, &str), row: &mut Row<'_
     row.text("name", name);
     row.text("description", description);
     row.boolean("enabled", true);
+}
+
+/// The listeners of this API, which RabbitMQ calls contexts.
+pub(crate) fn pages(api: &Api) -> Vec<Listener> {
+    let mut listeners = api.surroundings.listeners();
+    listeners.retain(|listener| matches!(listener.protocol, "http" | "https"));
+    listeners
+}
+
+pub(crate) fn context(listener: &Listener, row: &mut Row<'_, '_>) {
+    row.text("description", "RabbitMQ Management");
+    row.text("path", "/");
+    row.text("cowboy_opts", "[]");
+    row.text("ip", &listener.address);
+    row.text("port", &listener.port.to_string());
 }
 
 pub(crate) fn nodes(call: &Call<'_>) -> Answer {
@@ -120,7 +136,7 @@ fn write(api: &Arc<Api>, row: &mut Row<'_, '_>) {
             row.text("version", version);
         },
     );
-    row.json("contexts", &json!([]));
+    row.objects("contexts", pages(api), context);
     row.json("log_files", &json!([]));
     row.text("db_dir", &particulars.store.to_string_lossy());
     row.json("config_files", &json!([]));
@@ -175,6 +191,14 @@ pub(crate) fn reset_attempts(call: &Call<'_>, asked: &str) -> Result<Answer, Ans
     call.api.logins.failed.store(0, Relaxed);
     call.api.logins.succeeded.store(0, Relaxed);
     Ok(Answer::no_content())
+}
+
+/// The logins by address. They are not counted, as in RabbitMQ without `track_auth_attempt_source`.
+pub(crate) fn attempts_by_source(call: &Call<'_>, asked: &str) -> Answer {
+    match asked == name(call.api) {
+        true => Answer::json(&json!([])),
+        false => Answer::not_found(),
+    }
 }
 
 /// The logins since the start, by protocol.

@@ -46,6 +46,11 @@ pub(crate) fn feature_flags() -> Answer {
     Answer::json(&Json::Array(flags))
 }
 
+/// Whether there is a feature flag of that name.
+pub(crate) fn has_feature(flag: &str) -> bool {
+    FEATURE_FLAGS.iter().any(|(name, _)| *name == flag)
+}
+
 const FEATURE_FLAGS: [(&str, &str); 7] = [
     (
         "drop_unroutable_metric",
@@ -129,7 +134,11 @@ fn write(call: &Call<'_>, row: &mut Row<'_, '_>) {
             row.json("socket_opts", &json!([]));
         },
     );
-    row.json("contexts", &json!([]));
+    row.objects("contexts", node::pages(api), |listener, row| {
+        row.json("ssl_opts", &json!([]));
+        row.text("node", &node::name(api));
+        node::context(listener, row);
+    });
 }
 
 /// The sums over the vhosts that the user sees; all with the tag `monitoring`.

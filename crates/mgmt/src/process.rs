@@ -12,6 +12,13 @@ pub(crate) fn descriptors() -> (u64, u64) {
     (open.saturating_sub(1), max)
 }
 
+/// Octets of the process in memory.
+pub(crate) fn resident_bytes() -> u64 {
+    let statm = fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages: Option<u64> = field(&statm, 1);
+    pages.unwrap_or(0) * rustix::param::page_size() as u64
+}
+
 /// Threads of the process, and the most that the machine runs.
 pub(crate) fn threads() -> (u64, u64) {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -61,6 +68,7 @@ mod tests {
         assert!(open >= 3 && max >= open);
         let (used, max) = threads();
         assert!(used >= 1 && max >= used);
+        assert!(resident_bytes() > 1 << 20);
         assert!(processors() >= 1);
         let missing = Path::new("/nowhere/at/all");
         assert!(free_bytes(missing).is_some());

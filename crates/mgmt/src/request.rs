@@ -23,6 +23,8 @@ pub struct Headers {
     pub content_type: Option<String>,
     pub host: Option<String>,
     pub origin: Option<String>,
+    /// `Access-Control-Request-Headers`: what a page of another site would send.
+    pub requested_headers: Option<String>,
     pub sec_fetch_site: Option<String>,
     /// `X-Reason`: why a connection is closed.
     pub reason: Option<String>,

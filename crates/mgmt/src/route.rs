@@ -16,8 +16,18 @@ pub(crate) enum Place<'p> {
     Auth,
     Nodes,
     Node(&'p str),
+    /// The memory of a node, in octets or as shares.
+    Memory(&'p str, Unit),
+    /// The memory of a node's tables of Erlang, all or some, in octets or as shares.
+    Tables(&'p str, Unit),
     Attempts(&'p str),
+    /// The attempts to log in by address.
+    AttemptsBySource(&'p str),
+    Login,
+    Reset(Option<&'p str>),
+    Rebalance,
     FeatureFlags,
+    FeatureFlag(&'p str),
     Definitions(Option<&'p str>),
     Connections,
     ConnectionsOfUser(&'p str),
@@ -45,6 +55,8 @@ pub(crate) enum Place<'p> {
     Binding(Pair<'p>, &'p str),
     Vhosts,
     Vhost(&'p str),
+    /// The start of a vhost on a node.
+    VhostStart(&'p str, &'p str),
     VhostPermissions(&'p str),
     Users,
     UsersBulkDelete,
@@ -69,6 +81,13 @@ pub(crate) enum Place<'p> {
     Parameter(&'p str, &'p str, &'p str),
     Health(Check<'p>),
     Aliveness(&'p str),
+}
+
+/// How figures of memory are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unit {
+    Octets,
+    Percent,
 }
 
 /// The two ends of bindings.
@@ -98,17 +117,6 @@ pub(crate) enum Check<'p> {
 /// The place at a path below `/api`.
 pub(crate) fn place<'p>(path: &[&'p str]) -> Option<Place<'p>> {
     Some(match *path {
-        ["overview"] => Place::Overview,
-        ["cluster-name"] => Place::ClusterName,
-        ["extensions"] => Place::Extensions,
-        ["whoami"] => Place::Whoami,
-        ["auth"] => Place::Auth,
-        ["nodes"] => Place::Nodes,
-        ["nodes", node] => Place::Node(node),
-        ["auth", "attempts", node] => Place::Attempts(node),
-        ["feature-flags"] => Place::FeatureFlags,
-        ["definitions"] => Place::Definitions(None),
-        ["definitions", vhost] => Place::Definitions(Some(vhost)),
         ["connections"] => Place::Connections,
         ["connections", "username", user] => Place::ConnectionsOfUser(user),
         ["connections", name] => Place::Connection(name),
@@ -155,6 +163,32 @@ pub(crate) fn place<'p>(path: &[&'p str]) -> Option<Place<'p>> {
             destination,
             key,
         ] => Place::Binding(pair(vhost, source, kind, destination), key),
+        _ => return place_of_node(path),
+    })
+}
+
+/// The places of the node and of the API itself.
+fn place_of_node<'p>(path: &[&'p str]) -> Option<Place<'p>> {
+    Some(match *path {
+        ["overview"] => Place::Overview,
+        ["cluster-name"] => Place::ClusterName,
+        ["extensions"] => Place::Extensions,
+        ["whoami"] => Place::Whoami,
+        ["auth"] => Place::Auth,
+        ["nodes"] => Place::Nodes,
+        ["nodes", node] => Place::Node(node),
+        ["nodes", node, "memory", ref rest @ ..] => return memory_at(node, rest),
+        ["auth", "attempts", node] => Place::Attempts(node),
+        ["auth", "attempts", node, "source"] => Place::AttemptsBySource(node),
+        ["login"] => Place::Login,
+        ["reset"] => Place::Reset(None),
+        ["reset", node] => Place::Reset(Some(node)),
+        ["rebalance", "queues"] => Place::Rebalance,
+        ["feature-flags"] => Place::FeatureFlags,
+        ["feature-flags", flag, "enable"] => Place::FeatureFlag(flag),
+        // The second is its former name.
+        ["definitions" | "all-configuration"] => Place::Definitions(None),
+        ["definitions", vhost] => Place::Definitions(Some(vhost)),
         ["health", "checks", ref check @ ..] => Place::Health(check_at(check)?),
         ["healthchecks", "node"] => Place::Health(Check::Node(None)),
         ["healthchecks", "node", node] => Place::Health(Check::Node(Some(node))),
@@ -169,6 +203,7 @@ fn place_of_people<'p>(path: &[&'p str]) -> Option<Place<'p>> {
         ["vhosts"] => Place::Vhosts,
         ["vhosts", vhost] => Place::Vhost(vhost),
         ["vhosts", vhost, "permissions"] => Place::VhostPermissions(vhost),
+        ["vhosts", vhost, "start", node] => Place::VhostStart(vhost, node),
         ["users"] => Place::Users,
         ["users", "bulk-delete"] => Place::UsersBulkDelete,
         ["users", "without-permissions"] => Place::UsersWithoutPermissions,
@@ -209,6 +244,16 @@ fn place_of_rules<'p>(path: &[&'p str]) -> Option<Place<'p>> {
         ["parameters", component] => Place::Parameters(Some(component), None),
         ["parameters", component, vhost] => Place::Parameters(Some(component), Some(vhost)),
         ["parameters", component, vhost, name] => Place::Parameter(component, vhost, name),
+        _ => return None,
+    })
+}
+
+fn memory_at<'p>(node: &'p str, path: &[&'p str]) -> Option<Place<'p>> {
+    Some(match *path {
+        [] => Place::Memory(node, Unit::Octets),
+        ["relative"] => Place::Memory(node, Unit::Percent),
+        ["ets", _, "relative"] | ["ets", "relative"] => Place::Tables(node, Unit::Percent),
+        ["ets"] | ["ets", _] => Place::Tables(node, Unit::Octets),
         _ => return None,
     })
 }
@@ -262,11 +307,17 @@ impl Place<'_> {
             Self::Binding(..)
             | Self::Connection(_)
             | Self::ConnectionsOfUser(_)
-            | Self::Attempts(_) => "HEAD, GET, DELETE, OPTIONS",
-            Self::Publish(..) | Self::Get(..) | Self::Actions(..) | Self::UsersBulkDelete => {
-                "POST, OPTIONS"
-            }
-            Self::Contents(..) => "DELETE, OPTIONS",
+            | Self::Attempts(_)
+            | Self::AttemptsBySource(_) => "HEAD, GET, DELETE, OPTIONS",
+            Self::Publish(..)
+            | Self::Get(..)
+            | Self::Actions(..)
+            | Self::UsersBulkDelete
+            | Self::Login
+            | Self::Rebalance
+            | Self::VhostStart(..) => "POST, OPTIONS",
+            Self::Contents(..) | Self::Reset(_) => "DELETE, OPTIONS",
+            Self::FeatureFlag(_) => "PUT, OPTIONS",
             _ => "HEAD, GET, OPTIONS",
         }
     }
@@ -279,7 +330,10 @@ impl Place<'_> {
     pub(crate) fn takes_json_only(&self) -> bool {
         matches!(
             self,
-            Self::Policy(PolicyKind::Operator, ..) | Self::VhostLimit(..) | Self::UserLimit(..)
+            Self::Policy(PolicyKind::Operator, ..)
+                | Self::VhostLimit(..)
+                | Self::UserLimit(..)
+                | Self::FeatureFlag(_)
         )
     }
 
@@ -305,9 +359,18 @@ impl Place<'_> {
             | Self::UsersBulkDelete
             | Self::TopicPermissions(..)
             | Self::TopicPermission(..) => Right::Administrator,
-            Self::Index | Self::CommandLineTool | Self::Auth => Right::Nobody,
-            Self::Nodes | Self::Node(_) | Self::Attempts(_) => Right::Monitoring,
+            Self::Index | Self::CommandLineTool | Self::Auth | Self::Login => Right::Nobody,
+            Self::Nodes
+            | Self::Node(_)
+            | Self::Memory(..)
+            | Self::Tables(..)
+            | Self::Attempts(_)
+            | Self::AttemptsBySource(_) => Right::Monitoring,
             Self::FeatureFlags
+            | Self::FeatureFlag(_)
+            | Self::Reset(_)
+            | Self::Rebalance
+            | Self::VhostStart(..)
             | Self::Actions(..)
             | Self::Definitions(_)
             | Self::Vhost(_)

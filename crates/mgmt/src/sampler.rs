@@ -81,6 +81,17 @@ impl Sampler {
         self.hasher.hash_one(name)
     }
 
+    /// Forgets all samples.
+    pub(crate) fn forget(&self) {
+        self.queues.forget();
+        self.channels.forget();
+        self.exchanges.forget();
+        self.connections.forget();
+        self.totals.forget();
+        self.nodes.forget();
+        self.churn.forget();
+    }
+
     /// Forgets samples that no client asks for, now and then, until there are none.
     pub(crate) fn sweep_later(self: &Arc<Self>, context: &Handle) {
         if !self.is_sweeping.swap(true, Ordering::SeqCst) {
@@ -143,6 +154,12 @@ impl<const C: usize, const G: usize> Samples<C, G> {
             table.samples.insert(key, Sample::new(now, figures));
         }
         Rates::NONE
+    }
+
+    fn forget(&self) {
+        let samples = std::mem::take(&mut self.0.lock().samples);
+        // Others do not wait for this.
+        drop(samples);
     }
 
     fn sweep(&self, now: Instant) -> bool {

@@ -5,8 +5,8 @@ use crate::call::Call;
 use crate::input::Input;
 use crate::route::Place;
 use crate::{
-    bindings, channels, connections, consumers, definitions, exchanges, health, messages, node,
-    overview, queues, settings, topology, vhosts,
+    bindings, channels, connections, consumers, definitions, exchanges, health, maintenance,
+    memory, messages, node, overview, queues, settings, topology, vhosts,
 };
 
 /// Answers a request with the body of its method.
@@ -25,6 +25,7 @@ async fn put(call: &Call<'_>, place: &Place<'_>, body: &[u8]) -> Result<Answer, 
     match *place {
         Place::Queue(vhost, queue) => topology::put_queue(call, vhost, queue, &input).await,
         Place::Exchange(vhost, name) => topology::put_exchange(call, vhost, name, &input).await,
+        Place::FeatureFlag(flag) => maintenance::enable(flag),
         _ => settings::put(call, place, input).await,
     }
 }
@@ -39,6 +40,8 @@ async fn post(call: &Call<'_>, place: &Place<'_>, body: &[u8]) -> Result<Answer,
         Place::Get(vhost, queue) => messages::get(call, vhost, queue, &input).await,
         Place::Publish(vhost, name) => messages::publish(call, vhost, name, &input).await,
         Place::Actions(vhost, queue) => topology::act(call, vhost, queue, &input),
+        Place::Rebalance => Ok(maintenance::rebalance()),
+        Place::VhostStart(vhost, node) => maintenance::start_vhost(call, vhost, node),
         Place::UsersBulkDelete => settings::delete_users(call, &input).await,
         _ => Err(Answer::not_found()),
     }
@@ -53,6 +56,8 @@ async fn delete(call: &Call<'_>, place: &Place<'_>) -> Result<Answer, Answer> {
         Place::Connection(name) => connections::close(call, name),
         Place::ConnectionsOfUser(user) => connections::close_of_user(call, user),
         Place::Attempts(asked) => node::reset_attempts(call, asked),
+        Place::AttemptsBySource(asked) => maintenance::reset_sources(call, asked),
+        Place::Reset(node) => maintenance::reset(call, node),
         _ => settings::delete(call, place).await,
     }
 }
@@ -66,7 +71,10 @@ async fn get(call: &Call<'_>, place: &Place<'_>) -> Result<Answer, Answer> {
         Place::Whoami => overview::whoami(call),
         Place::Nodes => node::nodes(call),
         Place::Node(node) => node::node(call, node),
+        Place::Memory(node, unit) => memory::memory(call, node, unit),
+        Place::Tables(node, _) => memory::tables(call, node),
         Place::Attempts(node) => node::attempts(call, node),
+        Place::AttemptsBySource(node) => node::attempts_by_source(call, node),
         Place::FeatureFlags => overview::feature_flags(),
         Place::Definitions(vhost) => definitions::export(call, vhost),
         Place::Connections => connections::connections(call),

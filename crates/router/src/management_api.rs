@@ -5,9 +5,11 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crosstie_broker::Operators;
+use crosstie_config as model;
 use crosstie_front::certificate::Certificate;
-use crosstie_mgmt::{Answer, Api, Begun, Body, Head, Headers, Listener, Rows, Surroundings};
+use crosstie_mgmt::{Answer, Api, Begun, Body, Cors, Head, Headers, Listener, Rows, Surroundings};
 use crosstie_realms::http::Http;
+use crosstie_site::gzip::Gzip;
 use crosstie_site::pages::Pages;
 use crosstie_site::site::Site;
 use crosstie_site::{Answering, Asked, Service, answer, body};
@@ -19,14 +21,13 @@ use crate::registry::Registry;
 use crate::router::Router;
 use crate::status_page::Told;
 
-/// RabbitMQ's bound on a body.
-const BODY_BYTES_MAX: usize = 20_000_000;
 /// Maximum time for a body to arrive.
 const BODY_WITHIN: Duration = Duration::from_secs(60);
 
 /// The API as a service.
 struct Management {
     api: Arc<Api>,
+    cors: Cors,
 }
 
 impl Router {
@@ -58,9 +59,16 @@ impl Router {
     }
 
     /// The HTTP server of a management transport.
-    pub(crate) fn management_http(&self) -> io::Result<Arc<dyn Http>> {
+    pub(crate) fn management_http(
+        &self,
+        options: &model::AmqpManagement,
+    ) -> io::Result<Arc<dyn Http>> {
         let api = self.broker_api()?;
-        Ok(self.site_of(Box::new(Management { api })))
+        let cors = match &options.cors {
+            Some(cors) => Cors::new(cors.allow_origins.clone(), cors.max_age),
+            None => Cors::default(),
+        };
+        Ok(self.site_of(Box::new(Management { api, cors })))
     }
 
     /// The API of the worker's broker, which all of these transports share.
@@ -79,29 +87,32 @@ impl Router {
 
 impl Service for Management {
     fn answer(&self, asked: Asked) -> Answering<'_> {
-        Box::pin(async move { respond(&self.api, asked).await })
+        Box::pin(respond(self, asked))
     }
 }
 
-async fn respond(api: &Arc<Api>, asked: Asked) -> Response<answer::Body> {
+async fn respond(management: &Management, asked: Asked) -> Response<answer::Body> {
+    let Management { api, cors } = management;
     let (parts, incoming) = asked.request.into_parts();
+    let gzip = Gzip::of(&parts.method, &parts.headers, &asked.connection);
+    let respond = |answer| response(answer, gzip.as_ref());
     let head = Head {
         method: parts.method.as_str().to_owned(),
         path: parts.uri.path().to_owned(),
         query: parts.uri.query().unwrap_or_default().to_owned(),
         headers: headers(&parts.headers),
     };
-    let admitted = match api.begin(head, &asked.connection).await {
-        Begun::Answered(answer) => return response(answer),
+    let admitted = match api.begin(head, cors, &asked.connection).await {
+        Begun::Answered(answer) => return respond(answer),
         Begun::Admitted(admitted) => admitted,
     };
-    let body = match body::collect(incoming, BODY_BYTES_MAX, BODY_WITHIN).await {
+    let body = match body::collect(incoming, admitted.body_bytes_max(), BODY_WITHIN).await {
         Ok(body) => body,
-        Err(body::NoBody::TooLong { .. }) => return response(Answer::body_too_long()),
+        Err(body::NoBody::TooLong { .. }) => return respond(Answer::body_too_long()),
         Err(refused) => return answer::text(refused.status(), refused.to_string()),
     };
     let _held = Held::of(&asked.connection, body.len());
-    response(api.finish(admitted, &body).await)
+    respond(api.finish(admitted, cors, &asked.connection, &body).await)
 }
 
 /// Bytes of a body, on the account of its connection.
@@ -143,17 +154,20 @@ pub(crate) fn headers(map: &HeaderMap) -> Headers {
         content_type: text(header::CONTENT_TYPE),
         host: text(header::HOST),
         origin: text(header::ORIGIN),
+        requested_headers: text(header::ACCESS_CONTROL_REQUEST_HEADERS),
         sec_fetch_site: text(HeaderName::from_static("sec-fetch-site")),
         reason: text(HeaderName::from_static("x-reason")),
     }
 }
 
-pub(crate) fn response(answer: Answer) -> Response<answer::Body> {
-    let body = match answer.body {
-        Body::Whole(bytes) => answer::full(bytes),
-        Body::Parts(parts) => answer::parts(parts),
+/// Makes the response, compressed if the client accepts that.
+pub(crate) fn response(answer: Answer, gzip: Option<&Gzip>) -> Response<answer::Body> {
+    let mut response = match (answer.body, gzip) {
+        (Body::Whole(bytes), Some(gzip)) => gzip.whole(bytes),
+        (Body::Parts(parts), Some(gzip)) => gzip.parts(parts),
+        (Body::Whole(bytes), None) => Response::new(answer::full(bytes)),
+        (Body::Parts(parts), None) => Response::new(answer::parts(parts)),
     };
-    let mut response = Response::new(body);
     *response.status_mut() =
         StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     for (name, value) in answer.headers {

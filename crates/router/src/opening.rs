@@ -58,7 +58,7 @@ impl Router {
                     certificate,
                 })
             }
-            TransportKind::AmqpManagement | TransportKind::AmqpPrometheus => {
+            TransportKind::AmqpManagement(_) | TransportKind::AmqpPrometheus => {
                 self.broker_pages(transport, earlier)
             }
             kind => {
@@ -98,9 +98,9 @@ impl Router {
         transport: &model::Transport,
         earlier: &[Conversing],
     ) -> io::Result<Opened> {
-        let http = match transport.kind {
-            TransportKind::AmqpPrometheus => self.prometheus_http()?,
-            _ => self.management_http()?,
+        let http = match &transport.kind {
+            TransportKind::AmqpManagement(options) => self.management_http(options)?,
+            _ => self.prometheus_http()?,
         };
         let (state, directory) = (&self.state, &self.options.directory);
         let (id, endpoint) = (&transport.id, &transport.endpoint);

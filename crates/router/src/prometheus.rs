@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crosstie_mgmt::prometheus::{Scrape, Scraped};
 use crosstie_mgmt::{Api, Head};
 use crosstie_realms::http::Http;
+use crosstie_site::gzip::Gzip;
 use crosstie_site::{Answering, Asked, Service, answer};
 use hyper::Response;
 
@@ -40,13 +41,15 @@ impl Prometheus {
             query: request.uri().query().unwrap_or_default().to_owned(),
             headers: headers(request.headers()),
         };
-        response(match self.api.scrape(&head) {
+        let gzip = Gzip::of(request.method(), request.headers(), &asked.connection);
+        let answer = match self.api.scrape(&head) {
             Scraped::Refused(answer) => answer,
             Scraped::Text(scrape) => Scrape::answer(OnAccount {
                 held: Held::of(&asked.connection, 0),
                 scrape,
             }),
-        })
+        };
+        response(answer, gzip.as_ref())
     }
 }
 

@@ -381,7 +381,7 @@ pub(crate) fn kind(kind: &TransportKind) -> &'static str {
         TransportKind::Universal { .. } => "universal",
         TransportKind::Web(_) => "web",
         TransportKind::Amqp(_) => "amqp",
-        TransportKind::AmqpManagement => "amqp.management",
+        TransportKind::AmqpManagement(_) => "amqp.management",
         TransportKind::AmqpPrometheus => "amqp.prometheus",
         TransportKind::Testee(testee) => match testee.kind {
             TesteeKind::WebSocket(_) => "websocket.testee",

@@ -65,7 +65,7 @@ pub(crate) fn of_transport(
         }
         TransportKind::Web(web) => of_web(web, &place, secure),
         TransportKind::Amqp(_) => vec![place.url(&format!("amqp{secure}"), "")],
-        TransportKind::AmqpManagement => vec![place.url(&format!("http{secure}"), "/")],
+        TransportKind::AmqpManagement(_) => vec![place.url(&format!("http{secure}"), "/")],
         TransportKind::AmqpPrometheus => vec![place.url(&format!("http{secure}"), "/metrics")],
         TransportKind::Testee(testee) => vec![match &testee.kind {
             TesteeKind::WebSocket(options) => options.url.clone().unwrap_or_else(|| websocket("/")),

@@ -20,6 +20,7 @@ mod content;
 mod exchange;
 mod files;
 mod fixed;
+pub mod gzip;
 mod held;
 mod http1;
 mod longpoll;

@@ -172,6 +172,8 @@ cluster_name = 'the cluster'
 auth_mechanisms.1 = PLAIN
 management.tcp.port = 15673
 management.tcp.ip = 127.0.0.1
+management.cors.allow_origins.1 = https://app.example.com
+management.cors.max_age = 60
 prometheus.tcp.port = 15693
 ";
         let (config, left_out) = moved_of(conf, None);
@@ -195,6 +197,8 @@ prometheus.tcp.port = 15693
             json!(["/ca.pem"])
         );
         assert_eq!(transports[0]["options"]["heartbeat_seconds"], 30);
+        let cors = json!({"allow_origins": ["https://app.example.com"], "max_age_seconds": 60});
+        assert_eq!(transports[3]["cors"], cors);
     }
 
     #[test]
@@ -212,6 +216,7 @@ heartbeat = soon
 frame_max = 0
 default_user = ada
 loopback_users = none
+management.cors.allow_origins.1 = *
 nope = 1
 ";
         let definitions =
@@ -228,6 +233,7 @@ nope = 1
             "heartbeat: expected a whole number, got soon",
             "frame_max: expected 4096 to 16777216, got 0: the default stays",
             "default_user: the definitions have the users",
+            "management.cors.allow_origins.1: expected the origin of pages",
             "nope: it is not known",
             "'x': not imported: it is not known",
             "no listener is left",

@@ -110,7 +110,7 @@ fn of_auth(auth: &Methods, realms: &[Realm]) -> Option<(String, String)> {
 fn easily_guessed(transport: &Transport, amqp: Option<&Amqp>) -> Option<String> {
     if !matches!(
         transport.kind,
-        TransportKind::Amqp(_) | TransportKind::AmqpManagement
+        TransportKind::Amqp(_) | TransportKind::AmqpManagement(_)
     ) || !is_reached_from_elsewhere(&transport.endpoint)
     {
         return None;

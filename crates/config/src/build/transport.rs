@@ -8,9 +8,9 @@ use super::session_limits::listener_limits;
 use super::{Builder, Names, bound};
 use crate::catalogue::SERIALIZERS;
 use crate::model::{
-    Admits, Allowed, Deflate, Json, ListenerLimits, Page, Ping, RawSocket, Realm, Serializer,
-    Testee, TesteeKind, Transport, TransportKind, WebService, WebSocket, WebSocketOptions,
-    WebSocketTestee,
+    Admits, Allowed, AmqpManagement, Deflate, Json, ListenerLimits, Page, Ping, RawSocket, Realm,
+    Serializer, Testee, TesteeKind, Transport, TransportKind, WebService, WebSocket,
+    WebSocketOptions, WebSocketTestee,
 };
 use crate::plain::{Plain, Section, Word, size};
 use crate::problem::Problem;
@@ -56,7 +56,9 @@ impl Builder<'_> {
         };
         let kind = match transport.text("type") {
             Some("amqp") => TransportKind::Amqp(self.amqp_transport(transport, &endpoint)),
-            Some("amqp.management") => TransportKind::AmqpManagement,
+            Some("amqp.management") => {
+                TransportKind::AmqpManagement(AmqpManagement::read(transport))
+            }
             Some("amqp.prometheus") => TransportKind::AmqpPrometheus,
             _ => self.kind(transport, place),
         };

@@ -220,12 +220,26 @@ tables! {
         "options" = object(&AMQP_OPTIONS).otherwise("the defaults"), "Options of the AMQP protocol.";
     }
 
-    pub(super) static AMQP_MANAGEMENT_TRANSPORT(
+    /// RabbitMQ's management API on a listener.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct AmqpManagement = pub(super) static AMQP_MANAGEMENT_TRANSPORT(
         "transports[amqp.management]", "a transport of RabbitMQ's management API"
     ) {
         ..TYPE, TRANSPORT_ID;
         "endpoint" = tagged(&ENDPOINT).required(), "Address that the listener binds. RabbitMQ's port is 15672, and 15671 with TLS.";
         ..MAX_CONNECTIONS, ALLOWED_HOSTS;
+        cors: Option<Cors> as plain::optional_section = object(&CORS).optional(),
+            "Pages of other sites that may use the API. Without it only pages of the API's own origin may.";
+    }
+
+    /// Pages of other sites that may use the management API (CORS).
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Cors = static CORS("transports[amqp.management].cors", "CORS of the management API") {
+        allow_origins: Vec<String> = list_not_empty(&text(Rule::Origin)).required(),
+            "Origins of the pages. Their requests may change objects and carry the browser's stored login. RabbitMQ's `*` \
+             is refused: every site could use a login that the browser has.";
+        max_age_seconds => max_age: Duration as plain::seconds = integer(0, 86_400).or(1_800),
+            "Time for which a browser remembers the answer to its first request, in seconds. The default is RabbitMQ's.";
     }
 
     pub(super) static AMQP_PROMETHEUS_TRANSPORT(

@@ -102,6 +102,9 @@ rules! {
     BareHttpUrl: "a URL that begins with http:// or https:// and names a host, without credentials, ? and #",
         Some("^https?://[^/\\s@?#]+(/[^\\s@?#]*)?$"),
         |text| Rule::HttpUrl.holds(text) && !text.contains(|c: char| c.is_whitespace() || "@?#".contains(c));
+    /// The origin of a web page.
+    Origin: "an origin such as https://app.example.com, without a path", Some("^https?://[^/\\s@?#*]+$"),
+        |text| Rule::BareHttpUrl.holds(text) && text.matches('/').count() == 2 && !text.contains('*');
     NatsUrl: "nats://host:port or tls://host:port, without credentials", Some("^(nats|tls)://[^/@\\s]+:[0-9]+/?$"),
         |text| is_nats_url(text);
     /// The target of a redirection.

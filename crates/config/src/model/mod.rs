@@ -22,8 +22,8 @@ use std::collections::BTreeSet;
 pub use serde_json::Value as Json;
 
 pub use crate::catalogue::amqp::{
-    Amqp, AmqpIdentity, AmqpLimits, AmqpMechanism, AmqpPermission, AmqpTransport, AmqpUser,
-    AmqpVhost,
+    Amqp, AmqpIdentity, AmqpLimits, AmqpManagement, AmqpMechanism, AmqpPermission, AmqpTransport,
+    AmqpUser, AmqpVhost, Cors,
 };
 pub use crate::catalogue::auth_backends::{AmqpAuthBackend, AmqpHttpBackend};
 pub use crate::catalogue::cookie::Cookie;

@@ -7,8 +7,9 @@ use crosstie_auth::wamp::Methods;
 use crosstie_routing::RoleLimits;
 
 use super::{
-    Allowed, AmqpTransport, Cookie, Page, Ping, ProxyProtocol, Serializer, SystemdEndpoint,
-    TcpEndpoint, Tls, Web, WebPaths, WebService, WebSocketOptions, WebSocketTestee,
+    Allowed, AmqpManagement, AmqpTransport, Cookie, Page, Ping, ProxyProtocol, Serializer,
+    SystemdEndpoint, TcpEndpoint, Tls, Web, WebPaths, WebService, WebSocketOptions,
+    WebSocketTestee,
 };
 
 /// One listener and its protocol.
@@ -61,7 +62,7 @@ pub enum TransportKind {
     /// AMQP 0-9-1; it leads to the worker's vhosts.
     Amqp(AmqpTransport),
     /// RabbitMQ's management HTTP API of the worker's broker.
-    AmqpManagement,
+    AmqpManagement(AmqpManagement),
     /// The metrics of the worker's broker, under RabbitMQ's names.
     AmqpPrometheus,
     /// An echo, for tests and measurements; it leads to no realm.
@@ -73,7 +74,7 @@ impl TransportKind {
     pub fn is_of_broker(&self) -> bool {
         matches!(
             self,
-            Self::Amqp(_) | Self::AmqpManagement | Self::AmqpPrometheus
+            Self::Amqp(_) | Self::AmqpManagement(_) | Self::AmqpPrometheus
         )
     }
 

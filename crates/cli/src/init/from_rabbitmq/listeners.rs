@@ -2,7 +2,7 @@
 
 use serde_json::{Value as Json, json};
 
-use super::values::{boolean, port};
+use super::values::{boolean, number, port, within};
 
 /// An address that clients reach by AMQP.
 pub(super) struct Listener {
@@ -31,6 +31,9 @@ pub(super) struct Pages {
     listener: Place,
     is_listener_secure: bool,
     tls: Tls,
+    /// `cors.allow_origins` and `cors.max_age`.
+    origins: Vec<String>,
+    max_age: Option<u64>,
 }
 
 /// The plugin that has the listeners.
@@ -72,6 +75,8 @@ impl Pages {
             listener: Place::default(),
             is_listener_secure: false,
             tls: Tls::default(),
+            origins: Vec::new(),
+            max_age: None,
         }
     }
 
@@ -90,12 +95,30 @@ impl Pages {
         if let Some(part) = key.strip_prefix("listener.") {
             return Some(self.listener.take(part, value));
         }
+        if key == "cors.max_age" {
+            let age = number(value).and_then(|age| within(age, &(0..=86_400)));
+            return Some(age.map(|age| self.max_age = Some(age)));
+        }
+        if key.starts_with("cors.allow_origins.") {
+            return Some(self.take_origin(value));
+        }
         let part = key.strip_prefix("ssl.")?;
         self.secure.is_named = true;
         Some(match part {
             "port" | "ip" => self.secure.take(part, value),
             _ => self.tls.take(part, value),
         })
+    }
+
+    fn take_origin(&mut self, origin: &str) -> Result<(), String> {
+        let is_page = origin.starts_with("http://") || origin.starts_with("https://");
+        if !is_page || origin.contains('*') || origin.matches('/').count() != 2 {
+            return Err(format!(
+                "expected the origin of pages, such as https://app.example.com, got {origin}"
+            ));
+        }
+        self.origins.push(origin.to_owned());
+        Ok(())
     }
 
     /// The transports. Without a named listener it is one for programs of this machine, since no key says whether the
@@ -115,7 +138,7 @@ impl Pages {
         ];
         if places.iter().all(|(_, place, _)| !place.is_named) {
             let endpoint = endpoint(port, Some("127.0.0.1"));
-            return vec![json!({"type": transport, "endpoint": endpoint})];
+            return vec![self.transport(transport, endpoint)];
         }
         for (part, place, is_secure) in places {
             if !place.is_named {
@@ -132,9 +155,20 @@ impl Pages {
                     }
                 }
             }
-            transports.push(json!({"type": transport, "endpoint": endpoint}));
+            transports.push(self.transport(transport, endpoint));
         }
         transports
+    }
+
+    fn transport(&self, kind: &str, endpoint: Json) -> Json {
+        let mut transport = json!({"type": kind, "endpoint": endpoint});
+        if !self.origins.is_empty() {
+            transport["cors"] = json!({"allow_origins": self.origins});
+            if let Some(age) = self.max_age {
+                transport["cors"]["max_age_seconds"] = age.into();
+            }
+        }
+        transport
     }
 }
 
