@@ -16,9 +16,11 @@ import pika
 from mgmt.cases import shape
 
 SCRIPT = Path(__file__).parent / "commands.txt"
-PROGRAMS = {"ctl": "rabbitmqctl", "diag": "rabbitmq-diagnostics"}
-# A line that is no command: the objects are made, once more where they are gone.
+PROGRAMS = {"ctl": "rabbitmqctl", "diag": "rabbitmq-diagnostics", "admin": "rabbitmqadmin"}
+# Lines that are no commands: the objects are made, once more where they are gone; the statistics
+# are awaited.
 OBJECTS = "objects"
+SETTLED = "settled"
 # The end of an error's own text.
 USAGE = re.compile(r"\n(?:Arguments given:|Usage)|(?<=suggestions below\.)\n")
 # What is no text of a command: colours, lines of a log, processes.
@@ -37,12 +39,12 @@ class Command:
     given: str = ""
 
 
-def commands() -> Iterator[Command]:
-    """Read the script."""
-    for line in SCRIPT.read_text().splitlines():
+def commands(script: Path = SCRIPT) -> Iterator[Command]:
+    """Read a script."""
+    for line in script.read_text().splitlines():
         if not line or line.startswith("#"):
             continue
-        if line == OBJECTS:
+        if line in (OBJECTS, SETTLED):
             yield Command(line)
             continue
         form, program, rest = line.split(" ", 2) if line.count(" ") > 1 else (*line.split(), "")
@@ -61,13 +63,16 @@ class Broker:
     management: int
     node: str
     run: Run
+    settle: Callable[[], None] = lambda: None
+    # A file that commands may write.
+    file: str = ""
     connections: list[pika.BlockingConnection] = field(default_factory=list)
 
-    def play(self, outcomes: dict[str, dict]) -> None:
-        """Run the whole script; add what came of each line."""
-        for command in commands():
-            if command.line == OBJECTS:
-                self.make_objects()
+    def play(self, outcomes: dict[str, dict], script: Path = SCRIPT) -> None:
+        """Run a whole script; add what came of each line."""
+        for command in commands(script):
+            if command.line in (OBJECTS, SETTLED):
+                (self.make_objects if command.line == OBJECTS else self.settle)()
                 continue
             # A line that comes again has a number.
             name, count = command.line, 1
@@ -98,12 +103,17 @@ class Broker:
         if word == "{pid}":
             words = ("-q", "-s", "list_connections", "pid")
             return self.run("rabbitmqctl", words, "").stdout.strip().splitlines()[-1]
-        word = word.replace("{port}", str(self.address[1]))
+        if "{connection}" in word:
+            names = self.run("rabbitmqadmin", ("-f", "bash", "list", "connections"), "").stdout
+            word = word.replace("{connection}", names.strip())
+        word = word.replace("{port}", str(self.address[1])).replace("{file}", self.file)
         return word.replace("{management}", str(self.management))
 
     def unnamed(self, text: str) -> str:
         """Replace the broker's own names."""
         text = text.replace(self.node, "{node}")
+        if self.file:
+            text = text.replace(self.file, "{file}").replace(str(Path(self.file).parent), "{home}")
         for name, port in (("port", self.address[1]), ("management", self.management)):
             text = re.sub(rf"\b{port}\b", f"{{{name}}}", text)
         return PROCESS.sub("<{pid}>", text)

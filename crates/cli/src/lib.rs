@@ -33,6 +33,7 @@ mod passwd;
 mod publish;
 mod pull;
 mod queues;
+mod rabbitmqadmin;
 mod rabbitmqctl;
 mod register;
 mod release;
@@ -126,6 +127,10 @@ pub fn main() -> ExitCode {
     let given: Vec<OsString> = command_line(std::env::args_os()).collect();
     if let Some((program, words)) = rabbitmqctl::meant(&given) {
         return rabbitmqctl::run(program, &given[words..]);
+    }
+    let is_admin = |name: &str| (name == rabbitmqadmin::NAME).then_some(());
+    if let Some(((), words)) = rabbitmqctl::meant_of(&given, is_admin) {
+        return rabbitmqadmin::run(&given[words..]);
     }
     if instruments::are_meant(&given) {
         return crosstie_terminal::end(instruments::run(&given), exit_code);

@@ -41,15 +41,20 @@ use self::words::Words;
 
 /// The program that a command line means, by its own name or by its first word, and the number of words that say so.
 pub(crate) fn meant(given: &[OsString]) -> Option<(Program, usize)> {
-    let named = |word: &OsString| {
-        let name = Path::new(word).file_name()?;
-        Program::named(name.to_str()?)
-    };
-    if let Some(program) = given.first().and_then(named) {
+    meant_of(given, Program::named)
+}
+
+/// The same for other programs of RabbitMQ.
+pub(crate) fn meant_of<P>(
+    given: &[OsString],
+    named: impl Fn(&str) -> Option<P>,
+) -> Option<(P, usize)> {
+    let own = given.first().and_then(|word| Path::new(word).file_name());
+    if let Some(program) = own.and_then(|name| named(name.to_str()?)) {
         return Some((program, 1));
     }
     let word = given.get(1)?.to_str()?;
-    Some((Program::named(word)?, 2))
+    Some((named(word)?, 2))
 }
 
 pub(crate) fn run(program: Program, words: &[OsString]) -> ExitCode {
