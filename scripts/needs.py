@@ -27,6 +27,8 @@ OSLO = CONFORMANCE / "oslo_messaging"
 OSLO_VENV = TARGET / "oslo-messaging/venv"
 FRAMEWORKS = CONFORMANCE / "frameworks"
 FRAMEWORKS_VENV = TARGET / "frameworks/venv"
+RABBITMQ_TOOLS = CONFORMANCE / "rabbitmq_tools"
+RABBITMQ_TOOLS_PLACE = TARGET / "rabbitmq-tools"
 XCONN = CONFORMANCE / "xconn_client"
 XCONN_VENV = TARGET / "xconn-client/venv"
 STRANGERS = CONFORMANCE / "strangers"
@@ -250,6 +252,48 @@ def go_program(folder: str, place: Path) -> str | None:
 def go_client() -> str | None:
     """The AMQP client in Go."""
     return go_program("go_client", GO_CLIENT)
+
+
+@functools.cache
+def rabbitmq_tools() -> str | None:
+    """Tools of the management API: in Python, JavaScript and Go."""
+    return (
+        environment(RABBITMQ_TOOLS_PLACE / "venv", RABBITMQ_TOOLS / "requirements.txt")
+        or node()
+        or node_packages(RABBITMQ_TOOLS / "js")
+        or go_suites()
+    )
+
+
+def go_suites() -> str | None:
+    """Compile the tests of two modules, at the versions that go.mod names."""
+    if not shutil.which("go") and (reason := packages("golang-go")):
+        return reason
+    folder, place = RABBITMQ_TOOLS / "go", RABBITMQ_TOOLS_PLACE / "go"
+    place.mkdir(parents=True, exist_ok=True)
+    module = "github.com/michaelklishin/rabbit-hole/v2"
+    if reason := run("go", "mod", "download", cwd=folder):
+        return reason
+    listed = subprocess.run(
+        ["go", "list", "-m", "-f", "{{.Dir}}", module],
+        cwd=folder,
+        text=True,
+        capture_output=True,
+        check=True,
+    )
+    # It waits five seconds for statistics each time, which are those of the moment here.
+    copy = place / "source"
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(listed.stdout.strip(), copy, copy_function=shutil.copyfile)
+    copy.chmod(0o755)
+    tests = copy / "rabbithole_test.go"
+    tests.write_text(tests.read_text().replace("5000 * time.M", "50 * time.M"))
+    compiled = ("go", "test", "-c", "-o")
+    return run(*compiled, place / "rabbit-hole", ".", cwd=copy) or run(
+        *(*compiled, place / "amqp091-go", "-tags", "integration"),
+        "github.com/rabbitmq/amqp091-go",
+        cwd=folder,
+    )
 
 
 @functools.cache

@@ -252,6 +252,13 @@ def of_amqp() -> list[Suite]:
             leaves_out="a Prometheus that answers the expressions of RabbitMQ's boards",
         ),
         black_box(
+            "rabbitmq-tools",
+            "tools of RabbitMQ's management API: Flower, Rascal, suites of AMQPStorm and in Go",
+            ["rabbitmq_tools"],
+            *[needs.rabbitmq_tools, needs.namespaces],
+            leaves_out="amqp091-go's tests of recovery, which take two minutes",
+        ),
+        black_box(
             "oslo",
             "oslo.messaging's own functional tests over Crosstie; our instruments and it",
             ["oslo_messaging"],

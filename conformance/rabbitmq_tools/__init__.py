@@ -1,0 +1,1 @@
+"""Tools of RabbitMQ that use the management API, unchanged, against Crosstie."""
