@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from rig import config
+from rig import certificates, config
 from rig.router import Router, binary
 
 from mgmt import commands
@@ -86,3 +86,32 @@ def test_unhonoured_options_are_refused_by_name(router, tmp_path):
         done = admin.run("rabbitmqadmin", words)
         assert (done.returncode, done.stdout) == (1, "")
         assert words[-3 if "list" in words else 0] in done.stderr
+
+
+@pytest.mark.parametrize("name", ["the script", "the program"])
+def test_it_asks_over_tls(tmp_path, name):
+    if name == "the script" and not ORIGINAL:
+        pytest.skip("rabbitmq-server is not installed")
+    authority = certificates.write(tmp_path)
+    files = {"key": str(tmp_path / "server.key"), "certificate": str(tmp_path / "server.pem")}
+    transports = [
+        {"type": "amqp", "id": "amqp", "endpoint": config.tcp()},
+        {"type": "amqp.management", "id": "management", "endpoint": config.tcp(tls=files)},
+    ]
+    router = Router(tmp_path, config=config.plain(*transports))
+    port = router.address("management")[1]
+    command = [sys.executable, ORIGINAL[0]] if name == "the script" else [binary().resolve()]
+    words = ("rabbitmqadmin",) if name == "the program" else ()
+    admin = Admin(tmp_path, port, *command, *words)
+
+    def listed(*options: str) -> tuple[int, str]:
+        command = ("-qf", "tsv", *options, "list", "vhosts", "name")
+        done = admin.run("rabbitmqadmin", command)
+        return done.returncode, done.stdout
+
+    assert listed("--ssl", "--ssl-ca-cert-file", str(authority)) == (0, "/\n")
+    assert listed("--ssl", "--ssl-insecure") == (0, "/\n")
+    # An unknown authority, and no TLS.
+    assert listed("--ssl") == (1, "")
+    assert listed() == (1, "")
+    router.stop()
