@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import socket
 import subprocess
 from collections.abc import Iterator
 
@@ -63,16 +65,32 @@ def test_a_page_whose_name_resolves_to_this_machine_is_refused(started, transpor
 
 
 def test_another_node_takes_other_ports(started, tmp_path):
-    # The first node has the default ports, or another program of this machine has them.
-    other = Router(tmp_path, "--listen", "127.0.0.1:0", "--amqp", "127.0.0.1:0")
+    with contextlib.ExitStack() as stack:
+        # Nodes of other tests may have the ports, and leave them at any time.
+        taken = [name for name in PORTS if is_held(stack, started, name)]
+        other = Router(tmp_path, "--listen", "127.0.0.1:0", "--amqp", "127.0.0.1:0")
+        try:
+            for transport in taken:
+                port = PORTS[transport]
+                assert other.address(transport)[1] not in (port, started.address(transport)[1])
+                said = f"Transport '{transport}' takes another port than {port}"
+                other.await_log(lambda line, said=said: said in line.text)
+            assert api_of(other).json("queues") == []
+        finally:
+            other.stop()
+
+
+def is_held(stack: contextlib.ExitStack, started: Router, transport: str) -> bool:
+    """Whether the default port of a transport is in use until the test ends."""
+    if started.address(transport)[1] == PORTS[transport]:
+        return True
+    holder = stack.enter_context(socket.socket())
     try:
-        for transport, port in PORTS.items():
-            assert other.address(transport)[1] not in (port, started.address(transport)[1])
-            said = f"Transport '{transport}' takes another port than {port}"
-            other.await_log(lambda line, said=said: said in line.text)
-        assert api_of(other).json("queues") == []
-    finally:
-        other.stop()
+        holder.bind(("127.0.0.1", PORTS[transport]))
+        holder.listen()
+    except OSError:
+        return False
+    return True
 
 
 def test_a_broker_of_the_template_has_them(tmp_path, monkeypatch):
