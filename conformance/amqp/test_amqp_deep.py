@@ -107,6 +107,44 @@ def test_a_queue_larger_than_memory_survives_a_kill(start_broker) -> None:
         assert not any(redelivered for number, redelivered in taken if number >= 2_000)
 
 
+@pytest.mark.parametrize("mode", ["persistent", "transient"])
+def test_many_queues_that_are_not_long_are_larger_than_memory(start_broker, mode: str) -> None:
+    limits = {"memory_bytes_max": 4 << 20}
+    queues, count = [f"short.{nth}" for nth in range(30)], 700
+    broker = start_broker(amqp={"limits": limits})
+
+    def memory() -> float:
+        return broker.router.metric("amqp_memory_bytes")
+
+    delivery_mode = {"persistent": 2, "transient": 1}[mode]
+    with connect(broker) as connection:
+        channel = connection.channel()
+        for queue in queues:
+            channel.queue_declare(queue, durable=True)
+        # No queue is long, and together they have twice as much as memory may hold.
+        for queue in queues:
+            publish_short(channel, queue, count, delivery_mode)
+        for queue in queues:
+            assert channel.queue_declare(queue, passive=True).method.message_count == count
+        assert memory() < limits["memory_bytes_max"]
+    if mode == "persistent":
+        broker.restart(kill=True)
+        assert memory() < limits["memory_bytes_max"] / 2
+    with connect(broker) as connection:
+        channel = connection.channel()
+        for queue in queues:
+            assert [number for number, _ in take(channel, queue, count)] == list(range(count))
+            channel.queue_delete(queue)
+        await_true("nothing is held", lambda: memory() == 0)
+
+
+def publish_short(channel, queue: str, count: int, delivery_mode: int) -> None:
+    """Publish numbered messages that are short."""
+    properties = pika.BasicProperties(delivery_mode=delivery_mode)
+    for number in range(count):
+        channel.basic_publish("", queue, b"%08d" % number, properties)
+
+
 def test_basic_get_waits_for_a_message_that_is_on_the_disk(start_broker) -> None:
     broker = start_broker(amqp={"limits": LIMITS})
     with connect(broker) as connection:

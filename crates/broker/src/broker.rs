@@ -194,7 +194,7 @@ impl Broker {
                 broker.shared.incomplete.sweep();
                 let vhosts = broker.vhosts();
                 drop(broker);
-                vhosts.iter().for_each(SharedVhost::read_again);
+                vhosts.iter().for_each(SharedVhost::look_after);
                 drop(vhosts);
                 interval.tick().await;
             }

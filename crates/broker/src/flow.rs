@@ -20,6 +20,8 @@ pub struct FlowControl {
     memory_bytes_max: AtomicUsize,
     commit_bytes_max: AtomicUsize,
     memory: Cause,
+    /// Messages take so much memory that all but the first ones of each queue are to leave it.
+    is_crowded: AtomicBool,
     store: Cause,
     disk: Cause,
     /// The reason for `connection.blocked` while the store fails.
@@ -75,6 +77,7 @@ impl FlowControl {
             memory_bytes_max: AtomicUsize::new(memory_bytes_max),
             commit_bytes_max: AtomicUsize::new(commit_bytes_max),
             memory: Cause::default(),
+            is_crowded: AtomicBool::new(false),
             store: Cause::default(),
             disk: Cause::default(),
             store_reason: LOW_ON_DISK,
@@ -110,6 +113,7 @@ impl FlowControl {
     /// Blocks or unblocks publishers, depending on the memory in use.
     pub(crate) fn judge_memory(&self) {
         let total = self.memory_bytes();
+        self.judge_crowding(total);
         if total > self.memory_bytes_max() {
             if !self.memory.begin(true) {
                 return;
@@ -124,6 +128,21 @@ impl FlowControl {
         if is_low && self.memory.end() {
             tracing::info!("memory for messages is available again: publishers are unblocked");
         }
+    }
+
+    /// Notes whether half of the memory is in use. That ends below three eighths, so that it does not begin again at once.
+    fn judge_crowding(&self, total: usize) {
+        let half = self.memory_bytes_max() / 2;
+        let is_crowded = self.is_crowded();
+        if is_crowded != (total >= half) && (!is_crowded || total < half / 4 * 3) {
+            self.is_crowded.store(!is_crowded, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether all but the first messages of each queue are to leave memory. Vhosts follow at their next turn.
+    #[inline]
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.is_crowded.load(Ordering::Relaxed)
     }
 
     /// Blocks publishers if too many bytes wait for the store. Called after records are submitted.

@@ -12,12 +12,18 @@ const DEEP_BYTES: usize = 64 << 20;
 pub const SHALLOW_MESSAGES: usize = 1_000;
 const SHALLOW_BYTES: u64 = 1 << 20;
 
+/// The same while the memory of all vhosts is crowded: many such queues take little.
+const CROWDED_MESSAGES: usize = 16;
+const CROWDED_BYTES: u64 = 16 << 10;
+
 /// When messages of a vhost with a store of its own leave memory.
 pub fn paging(limits: &model::AmqpLimits) -> Paging {
     Paging {
         memory_bytes: DEEP_BYTES.min(limits.memory_bytes_max / 16),
         messages: SHALLOW_MESSAGES,
         body_bytes: SHALLOW_BYTES,
+        crowded_messages: CROWDED_MESSAGES,
+        crowded_body_bytes: CROWDED_BYTES,
         spills: true,
     }
 }

@@ -4,10 +4,13 @@ use std::path::Path;
 
 use crosstie_config as model;
 use crosstie_metadata::{Layers, Metadata};
-use crosstie_store::{Restored, Store, StoreConfig};
+use crosstie_store::{Loaded, Restored, Store, StoreConfig};
 
 use super::limits::SHALLOW_MESSAGES;
 use super::metadata::LiveMetadata;
+
+/// The messages that a start reads take no more than this part of the memory for messages.
+const LOADED_PART: usize = 4;
 
 /// Opens the store and reads its contents.
 pub(super) fn open(
@@ -19,7 +22,11 @@ pub(super) fn open(
         accepts_loss,
         ..StoreConfig::new(directory.join(&amqp.store))
     };
-    let opened = Store::open_deep(config, SHALLOW_MESSAGES);
+    let loaded = Loaded {
+        messages_max: SHALLOW_MESSAGES,
+        bytes_max: (amqp.limits.memory_bytes_max / LOADED_PART) as u64,
+    };
+    let opened = Store::open_deep(config, loaded);
     let (mut store, restored) = opened.map_err(|e| e.to_string())?;
     store.wake().map_err(|e| e.to_string())?;
     report_damage(&store, accepts_loss);

@@ -139,6 +139,7 @@ impl<'v> Turn<'v> {
         if memory_after != memory_before {
             flow.memory_changed(memory_before, memory_after);
         }
+        self.shared.heed_crowding(&mut vhost);
         let next = vhost.next_timeout();
         let is_unattended = vhost.has_backlog() && self.shared.backlog.is_to_start();
         // A connection that used its whole turn does not take the lock again before waiting connections.

@@ -238,6 +238,27 @@ impl SharedVhost {
         turn.finish();
     }
 
+    /// Has the vhost's messages leave memory if that is crowded. A log has a rule of its own: its ledger holds the same
+    /// messages.
+    #[inline]
+    pub(super) fn heed_crowding(&self, vhost: &mut Vhost<Arc<Peer>>) {
+        let is_crowded = self.shared.flow.is_crowded();
+        if vhost.is_crowded() != is_crowded && matches!(self.keeper, Keeper::Local) {
+            vhost.set_crowded(is_crowded);
+        }
+    }
+
+    /// The work of each second, for a vhost that may be at rest. Needs a tokio context.
+    pub(super) fn look_after(self: &Arc<Self>) {
+        self.read_again();
+        if matches!(self.keeper, Keeper::Local) {
+            let is_crowded = self.lock().is_crowded();
+            if is_crowded != self.shared.flow.is_crowded() {
+                self.settle();
+            }
+        }
+    }
+
     /// Runs the vhost's timers until it is stopped. Exactly one task runs this.
     pub async fn keep_time(self: Arc<Self>) {
         while !self.stopped.load(Ordering::Relaxed) {

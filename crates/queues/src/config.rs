@@ -27,6 +27,10 @@ pub struct Paging {
     /// A queue with no more messages than this, and no more bytes of bodies than `body_bytes`, does not become deep.
     pub messages: usize,
     pub body_bytes: u64,
+    /// The same while the memory is crowded ([`crate::Vhost::set_crowded`]). Then the first messages of each queue stay, as
+    /// many as these, and one at least.
+    pub crowded_messages: usize,
+    pub crowded_body_bytes: u64,
     /// Whether the store has a place for messages that a restart forgets. Otherwise only durable queues become deep, and
     /// they store the transient messages that arrive then.
     pub spills: bool,
@@ -38,6 +42,8 @@ impl Paging {
         memory_bytes: usize::MAX,
         messages: usize::MAX,
         body_bytes: u64::MAX,
+        crowded_messages: usize::MAX,
+        crowded_body_bytes: u64::MAX,
         spills: false,
     };
 }

@@ -60,6 +60,8 @@ impl Stage {
         // About 1 MiB of them are held near.
         config.paging = Paging {
             memory_bytes: 0,
+            crowded_messages: 3,
+            crowded_body_bytes: u64::MAX,
             spills: false,
             ..Paging::OFF
         };

@@ -14,6 +14,7 @@ use crate::claim::Claim;
 use crate::damage::{describe, name_undeclared, undeclared};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::gather::Gathered;
+use crate::loaded::Loaded;
 use crate::names::Names;
 use crate::place::{self, Found, Lock, sync_folder};
 use crate::segments::clean::{PATIENCE, left_bytes};
@@ -44,15 +45,15 @@ impl Store {
     /// each queue in their order. The files are not changed before [`Self::wake`] or the first commit, except that a
     /// store of version 0.1.0, or a backup, is replaced by a store with its contents.
     pub fn open(config: StoreConfig) -> Result<(Self, Vec<Restored>), StoreError> {
-        Self::open_deep(config, usize::MAX)
+        Self::open_deep(config, Loaded::ALL)
     }
 
-    /// The same, but of queues with more messages than `loaded_max` it reads only the extent
+    /// The same, but of queues that are not to be loaded it reads only the extent
     /// ([`crosstie_queues::Record::Kept`]), one for each priority: their vhost requests them page by page. The same holds
     /// for queues with damaged messages. Messages with priorities that an earlier version wrote are read.
     pub fn open_deep(
         config: StoreConfig,
-        loaded_max: usize,
+        loaded: Loaded,
     ) -> Result<(Self, Vec<Restored>), StoreError> {
         let (mut store, opened) = Self::find(config)?;
         let Some(opened) = opened else {
@@ -64,10 +65,8 @@ impl Store {
         opened.gather(path, &mut gathered, |key| (key.vhost == 0).then_some(all))?;
         let prioritized = gathered.prioritized();
         let state = &opened.recovered.state;
-        let is_deep = |key: &QueueKey| {
-            let count = state.queues.get(key).map_or(0, |queue| queue.count);
-            count > loaded_max
-        };
+        let loaded = loaded.choose(state);
+        let is_deep = |key: &QueueKey| !loaded.contains(key);
         opened.gather(path, &mut gathered, |key| match is_deep(key) {
             _ if key.vhost == 0 => None,
             false => Some(all),

@@ -8,8 +8,8 @@ use crosstie_amqp::{Method, Properties, TableBuf, Value};
 use crosstie_queues::{
     Fault, LEVELED, Outbox, Page, QueueId, Record, Refused, Time, Vhost, VhostConfig, Want,
 };
-use crosstie_store::{Committer, Store};
-use rig::{commit, config, directory, enqueued, queue};
+use crosstie_store::{Committer, Loaded, Store};
+use rig::{commit, config, directory, enqueued, few, queue};
 
 struct Nobody;
 
@@ -53,7 +53,7 @@ fn deep() -> (tempfile::TempDir, Store, Vhost<()>) {
         records.extend((0..20).map(|place| enqueued(2, place)));
         commit(&mut store, records).expect("is written");
     }
-    let (mut store, restored) = Store::open_deep(config(&directory), 10).expect("a store");
+    let (mut store, restored) = Store::open_deep(config(&directory), few(10)).expect("a store");
     store.wake().expect("is written");
     let of_first =
         |record: &Record| matches!(record, Record::Enqueued { queue, .. } if queue.0 == 1);
@@ -142,7 +142,7 @@ fn a_queue_with_priorities_is_paged_by_each_of_them() {
         records.extend(places.map(|place| enqueued(1, place)));
         commit(&mut store, records).expect("is written");
     }
-    let (_, restored) = Store::open_deep(config(&directory), 10).expect("a store");
+    let (_, restored) = Store::open_deep(config(&directory), few(10)).expect("a store");
     let mut vhost = Vhost::new(VhostConfig::named("/"), 1);
     let mut handed_over = Vec::new();
     let mut kept = Vec::new();
@@ -177,4 +177,38 @@ fn messages_of_an_undeclared_queue_are_gone_after_a_start() {
         |record: &Record| matches!(record, Record::Enqueued { queue, .. } if queue.0 == 2);
     assert!(!kept.iter().any(|(_, record)| undeclared(record)));
     assert_eq!(kept.len(), 51);
+}
+
+#[test]
+fn a_start_reads_short_queues_only_as_far_as_there_is_memory() {
+    let directory = directory();
+    {
+        let (mut store, _) = Store::open(config(&directory)).expect("a store");
+        let mut records = Vec::new();
+        for (id, messages) in [(1, 30), (2, 5), (3, 9)] {
+            records.push(queue(id, &format!("q{id}")));
+            records.extend((0..messages).map(|place| enqueued(id, place)));
+        }
+        commit(&mut store, records).expect("is written");
+    }
+    // The fewest messages first: those of 2, then of 3.
+    for (bytes_max, expected) in [(0, vec![]), (2_000, vec![2]), (20_000, vec![2, 3])] {
+        let loaded = Loaded {
+            messages_max: 10,
+            bytes_max,
+        };
+        let (_, restored) = Store::open_deep(config(&directory), loaded).expect("a store");
+        let mut read: Vec<u64> = Vec::new();
+        let mut kept = 0;
+        for found in restored {
+            match found.record {
+                Record::Enqueued { queue, .. } => read.push(queue.0),
+                Record::Kept(of) => kept += of.messages,
+                _ => {}
+            }
+        }
+        assert_eq!(read.len() + kept, 44);
+        read.dedup();
+        assert_eq!(read, expected, "{bytes_max}");
+    }
 }

@@ -62,7 +62,7 @@ fn an_index_that_is_written_anew_changes_nothing() {
     fs::write(&index, bytes).expect("written");
     for start in 1..4 {
         assert_eq!(places(&directory), before, "start {start}");
-        let (_, extents) = Store::open_deep(small(&directory), 1).expect("a store");
+        let (_, extents) = Store::open_deep(small(&directory), few(1)).expect("a store");
         let mut counted = extents.iter().filter_map(|found| match &found.record {
             Record::Kept(kept) if kept.queue.0 == 1 => Some(kept.messages),
             _ => None,

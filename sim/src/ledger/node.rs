@@ -345,6 +345,8 @@ fn vhost(seed: u64, ledger: Config) -> Vhost<u32> {
             memory_bytes: ledger.resident_bytes_max as usize,
             messages: ledger.long_messages,
             body_bytes: ledger.long_body_bytes,
+            crowded_messages: 2,
+            crowded_body_bytes: u64::MAX,
             spills: false,
         };
     }

@@ -135,6 +135,25 @@ impl Depths {
         Some(entry)
     }
 
+    /// Adds a message, which the store has, before all that are on the disk.
+    pub(super) fn add_first(&mut self, place: i64, body_bytes: u64) {
+        if self.len == 0 {
+            self.to = place;
+        }
+        self.from = place;
+        self.len += 1;
+        self.body_bytes += body_bytes;
+    }
+
+    /// The head has that many messages now: no page is due before half of them are gone.
+    pub(super) fn lower(&mut self, head: usize) {
+        self.low = self.low.min(head / 2);
+    }
+
+    pub(super) fn is_being_read(&self) -> bool {
+        self.is_reading
+    }
+
     /// The places to read next, if the head has so few messages that a page is due.
     pub(crate) fn wanted(&self, head: usize) -> Option<(i64, i64)> {
         self.places()

@@ -79,6 +79,21 @@ impl Lane {
         Some(entry)
     }
 
+    /// The last of each part: the last one of all is among them.
+    pub(super) fn lasts(&self) -> impl Iterator<Item = &Entry> {
+        let returned = self.returned.iter();
+        let returned = returned.flat_map(|found| {
+            let last = found.tree.last_key_value().map(|(_, entry)| entry);
+            found.run.back().into_iter().chain(last)
+        });
+        self.line.back().into_iter().chain(returned)
+    }
+
+    /// Keeps no room for more messages than it has.
+    pub(super) fn give_back_room(&mut self) {
+        self.line.shrink_to_fit();
+    }
+
     /// Returns an entry to its place.
     pub(crate) fn insert(&mut self, entry: Entry) {
         let place = entry.place;

@@ -104,6 +104,11 @@ impl Level {
             .get_or_insert_with(|| Box::new(Depths::behind(head)))
     }
 
+    /// The head, and what is behind it.
+    pub(super) fn parts_mut(&mut self) -> (&mut Lane, Option<&mut Depths>) {
+        (&mut self.lane, self.depths.as_deref_mut())
+    }
+
     pub(super) fn restore_depths(&mut self, depths: Depths) {
         self.depths = Some(Box::new(depths));
     }

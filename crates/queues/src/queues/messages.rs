@@ -228,7 +228,7 @@ impl Messages {
         [&self.lowest].into_iter().chain(upper)
     }
 
-    fn levels_mut(&mut self) -> impl Iterator<Item = &mut Level> {
+    pub(super) fn levels_mut(&mut self) -> impl Iterator<Item = &mut Level> {
         let upper = self.upper.iter_mut().flat_map(|upper| &mut upper.levels);
         [&mut self.lowest].into_iter().chain(upper)
     }

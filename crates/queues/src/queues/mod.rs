@@ -12,6 +12,7 @@
 
 mod arrive;
 mod bounds;
+mod crowded;
 mod dead_letters;
 mod deaths;
 mod delayed;
@@ -73,6 +74,12 @@ pub(crate) struct Queues {
     /// Queues whose tails may leave memory after that commit.
     sinking: VecDeque<(Position, QueueKey)>,
     paging: Paging,
+    /// Bytes of messages in memory from which on long queues become deep.
+    many_bytes: usize,
+    /// Memory is nearly full: few messages make a queue long.
+    is_crowded: bool,
+    /// The place of the queue from which on queues have yet to be relieved.
+    sweep: Option<usize>,
     dead: DeadLetters,
     /// Number of hidden queues.
     hidden: usize,
@@ -123,6 +130,9 @@ impl Queues {
             wanting: VecDeque::new(),
             sinking: VecDeque::new(),
             paging,
+            many_bytes: paging.memory_bytes,
+            is_crowded: false,
+            sweep: None,
             dead: DeadLetters::default(),
             hidden: 0,
             letters: 0,
@@ -233,6 +243,9 @@ impl Queues {
         let key = self.postponed.pop_front()?;
         if let Some(queue) = self.queues.find_mut(key) {
             queue.is_postponed = false;
+        }
+        if self.postponed.is_empty() {
+            self.sweep_on();
         }
         Some(key)
     }

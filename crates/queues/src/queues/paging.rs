@@ -1,5 +1,6 @@
 //! The way of a deep queue's messages to the disk and back.
 
+use super::crowded::Relief;
 use super::depths::Depths;
 use super::messages::{age, level_of};
 use super::{Entry, Queue, Queues, Reason};
@@ -41,7 +42,7 @@ impl Queues {
     /// Whether messages take so much memory that long queues become deep.
     #[inline]
     pub(crate) fn are_many(&self, ledger: &Ledger) -> bool {
-        ledger.memory_bytes() >= self.paging.memory_bytes
+        ledger.memory_bytes() >= self.many_bytes
     }
 
     /// Makes a queue deep if it is long, and has a deep queue's tail wait for its commit.
@@ -49,6 +50,7 @@ impl Queues {
     pub(crate) fn deepen(&mut self, key: QueueKey, ledger: &Ledger) {
         let is_many = self.are_many(ledger);
         let paging = self.paging;
+        let (messages_max, body_bytes_max) = self.shallow_max();
         let Some(queue) = self.queues.find_mut(key) else {
             return;
         };
@@ -57,8 +59,7 @@ impl Queues {
             return self.enlist(key);
         }
         if !queue.is_deep() {
-            let is_long =
-                queue.messages.len() > paging.messages || queue.body_bytes > paging.body_bytes;
+            let is_long = queue.messages.len() > messages_max || queue.body_bytes > body_bytes_max;
             if !is_many || !is_long || !queue.may_be_deep(paging) {
                 return;
             }
@@ -104,6 +105,12 @@ impl Queues {
 
     /// Takes committed messages of a queue's tail out of memory, as far as this input's steps allow.
     pub(crate) fn sink(&mut self, key: QueueKey, ledger: &mut Ledger) {
+        let Some(queue) = self.queues.find_mut(key) else {
+            return;
+        };
+        if queue.relief != Relief::None {
+            self.relieve(key, ledger);
+        }
         let Some(queue) = self.queues.find_mut(key).filter(|queue| queue.is_deep()) else {
             return;
         };
@@ -257,15 +264,8 @@ impl Queue {
     /// Records a message that the store does not have: a restart forgets it, if the store can.
     #[cold]
     pub(super) fn spill(&self, entry: &mut Entry, ledger: &mut Ledger) {
-        if entry.is_recorded() {
-            return;
-        }
-        if let Some(id) = self.spill_id {
-            entry.is_spilled = true;
-            ledger.record(entry.record(id));
-        } else if let Some(id) = self.id {
-            entry.is_stored = true;
-            ledger.record(entry.record(id));
+        if !entry.is_recorded() {
+            spill((self.spill_id, self.id), entry, ledger);
         }
     }
 
@@ -277,6 +277,21 @@ impl Queue {
             .into_iter()
             .filter_map(|place| self.take(place))
             .collect()
+    }
+}
+
+/// The same by the ids of its queue.
+pub(super) fn spill(
+    (spill_id, id): (Option<QueueId>, Option<QueueId>),
+    entry: &mut Entry,
+    ledger: &mut Ledger,
+) {
+    if let Some(id) = spill_id {
+        entry.is_spilled = true;
+        ledger.record(entry.record(id));
+    } else if let Some(id) = id {
+        entry.is_stored = true;
+        ledger.record(entry.record(id));
     }
 }
 

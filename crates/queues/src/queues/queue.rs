@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crosstie_amqp::{Properties, Table, TableBuf};
 
+use super::crowded::Relief;
 use super::entry::Entry;
 use super::messages::{Messages, placed};
 use super::role::{Kept, Role};
@@ -41,6 +42,8 @@ pub(crate) struct Queue {
     pub(super) is_wanting: bool,
     /// Whether its tail waits for a commit.
     pub(super) is_sinking: bool,
+    /// How far it is with leaving memory, while that is nearly full.
+    pub(super) relief: Relief,
     /// Whether a message arrived while the next one was on the disk: with a higher priority it is the next one.
     pub(super) is_overtaking: bool,
     /// In the order of arrivals, whatever their levels.
@@ -90,6 +93,7 @@ impl Queue {
             clearances: 0,
             is_wanting: false,
             is_sinking: false,
+            relief: Relief::None,
             is_overtaking: false,
             next_place: 0,
             unacknowledged: 0,

@@ -1,5 +1,8 @@
 //! Deep queues deliver each message once and in order, however their pages come.
 
+mod crowded;
+mod rules;
+
 use std::sync::Arc;
 
 use crosstie_amqp::method::*;
@@ -95,20 +98,15 @@ fn priority_of(number: u32) -> u8 {
 }
 
 impl Deep {
-    /// Without messages.
-    fn new(seed: u64, priority_max: u8) -> Self {
-        Self::with(seed, priority_max, Disk::default(), Vec::new())
-    }
-
     /// After a restart if there are messages of the queue.
-    fn with(seed: u64, priority_max: u8, disk: Disk, kept: Vec<Kept>) -> Self {
+    fn paging(
+        seed: u64,
+        priority_max: u8,
+        paging: Paging,
+        (disk, kept): (Disk, Vec<Kept>),
+    ) -> Self {
         let mut config = VhostConfig::named("/");
-        config.paging = Paging {
-            memory_bytes: 0,
-            messages: 10,
-            body_bytes: u64::MAX,
-            spills: true,
-        };
+        config.paging = paging;
         let mut vhost = Vhost::new(config, seed);
         let mut sent = Sent::default();
         if !kept.is_empty() {

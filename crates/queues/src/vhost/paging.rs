@@ -29,6 +29,16 @@ impl<H> Vhost<H> {
         self.queues.is_awaiting(want)
     }
 
+    /// The memory of the owner is nearly full, or is not any more: meanwhile only the first messages of any queue stay in
+    /// memory. The vhost's backlog brings that about.
+    pub fn set_crowded(&mut self, is_crowded: bool) {
+        self.queues.set_crowded(is_crowded);
+    }
+
+    pub fn is_crowded(&self) -> bool {
+        self.queues.is_crowded()
+    }
+
     /// Whether pages are to be read.
     pub fn has_wants(&self) -> bool {
         self.queues.has_wants()

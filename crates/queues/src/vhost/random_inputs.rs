@@ -154,6 +154,8 @@ impl Driver {
                 memory_bytes: 0,
                 messages: (seed % 4) as usize,
                 body_bytes: u64::MAX,
+                crowded_messages: 3,
+                crowded_body_bytes: u64::MAX,
                 spills: seed.is_multiple_of(2),
             };
         }
@@ -282,6 +284,10 @@ impl Driver {
             }
             6..=15 => self.publish(connection, channel),
             16 => self.change_later(connection, channel),
+            18 if self.below(4) == 0 => {
+                let is_crowded = !self.vhost.is_crowded();
+                self.vhost.set_crowded(is_crowded);
+            }
             17 if self.below(4) == 0 => {
                 let policies = policies(&mut self.random);
                 self.vhost

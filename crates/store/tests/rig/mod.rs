@@ -13,10 +13,18 @@ use crosstie_amqp::{Properties, TableBuf, Value};
 use crosstie_queues::{
     Destination, MessageContent, Position, QueueId, Record, StoredMessage, Time,
 };
-use crosstie_store::{Batch, Restored, Store, StoreConfig, StoreError};
+use crosstie_store::{Batch, Loaded, Restored, Store, StoreConfig, StoreError};
 
 pub fn config(directory: &tempfile::TempDir) -> StoreConfig {
     StoreConfig::new(directory.path().join("crosstie.store"))
+}
+
+/// Queues with more messages than these are not loaded.
+pub fn few(messages_max: usize) -> Loaded {
+    Loaded {
+        messages_max,
+        ..Loaded::ALL
+    }
 }
 
 pub fn directory() -> tempfile::TempDir {

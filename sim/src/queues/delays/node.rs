@@ -50,6 +50,8 @@ impl Node {
                 memory_bytes: 2_000,
                 messages: 2,
                 body_bytes: 0,
+                crowded_messages: 2,
+                crowded_body_bytes: u64::MAX,
                 spills: true,
             };
         }

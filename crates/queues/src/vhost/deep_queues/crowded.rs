@@ -1,0 +1,111 @@
+//! Short queues while memory is crowded: their first messages stay, and each comes once and in order.
+
+use super::*;
+
+impl Deep {
+    fn crowd(&mut self, is_crowded: bool) {
+        self.vhost.set_crowded(is_crowded);
+        for _ in 0..100 {
+            self.go_on();
+        }
+    }
+}
+
+#[test]
+fn a_crowded_memory_keeps_the_first_messages_of_a_short_queue() {
+    for (seed, priority_max) in (0..20).flat_map(|seed| [(seed, 0), (seed, PRIORITY_MAX)]) {
+        let mut deep = Deep::shallow(seed, priority_max);
+        (0..400).for_each(|number| deep.publish(number));
+        assert!(deep.vhost.memory_bytes() > 400 * 100, "seed {seed}");
+        deep.crowd(true);
+        let heads = 1 + usize::from(priority_max);
+        let most = heads * 4 * 250;
+        assert!(deep.vhost.memory_bytes() < most, "seed {seed}");
+        // A queue that is at rest by then, and one that is not.
+        (400..440).for_each(|number| deep.publish(number));
+        deep.crowd(seed % 2 == 0);
+        assert_eq!(deep.ready(), 440);
+        match priority_max {
+            0 => {
+                let mut first = deep.consume(440);
+                assert!(first.is_sorted_by(|a, b| *a < *b + 60), "{first:?}");
+                first.sort_unstable();
+                assert_eq!(first, (0..440).collect::<Vec<u32>>(), "seed {seed}");
+            }
+            _ => check_drain(&mut deep, (0..440).collect()),
+        }
+    }
+}
+
+#[test]
+fn messages_that_consumers_have_or_gave_back_are_not_read_again_when_memory_is_crowded() {
+    for seed in 0..40 {
+        let mut deep = Deep::shallow(seed, 0);
+        (0..300).for_each(|number| deep.publish(number));
+        // Some are acknowledged, some come back, and some stay with the consumer.
+        let consumed = deep.random.next() as usize % 100;
+        deep.consume(consumed);
+        deep.handle(BasicCancel {
+            consumer_tag: "c",
+            no_wait: false,
+        });
+        for round in 0..3 {
+            deep.crowd(round % 2 == 0);
+            let before = deep.vhost.memory_bytes();
+            assert!(round > 0 || before < 40 * 250, "seed {seed}: {before}");
+        }
+        deep.consume(300 - deep.acknowledged.len());
+        deep.acknowledged.sort_unstable();
+        assert_eq!(
+            deep.acknowledged,
+            (0..300).collect::<Vec<u32>>(),
+            "seed {seed}"
+        );
+        for _ in 0..100 {
+            deep.go_on();
+        }
+        assert_eq!(deep.vhost.memory_bytes(), 0);
+        assert!(deep.disk.is_empty(), "seed {seed}");
+    }
+}
+
+#[test]
+fn each_of_many_queues_is_relieved_in_turns_that_are_bounded() {
+    let mut deep = Deep::shallow(1, 0);
+    const QUEUES: usize = 1_000;
+    let name = |nth: usize| format!("q{nth}");
+    for nth in 0..QUEUES {
+        deep.handle(QueueDeclare {
+            queue: &name(nth),
+            durable: true,
+            ..QueueDeclare::default()
+        });
+        for _ in 0..20 {
+            let properties = Properties::from_bytes(&[0, 0]).expect("none");
+            let publish = BasicPublish {
+                routing_key: &name(nth),
+                ..BasicPublish::default()
+            };
+            let sent = &mut deep.sent;
+            let done = deep
+                .vhost
+                .publish(NOW, deep.channel, &publish, properties, b"body", sent);
+            done.expect("is accepted");
+        }
+    }
+    let before = deep.vhost.memory_bytes();
+    deep.vhost.take_steps();
+    deep.vhost.set_crowded(true);
+    while deep.vhost.has_backlog() {
+        deep.vhost.work(NOW, 256, &mut deep.sent);
+        let steps = deep.vhost.take_steps();
+        assert!(steps < 2_500, "one turn took {steps} steps");
+        for record in std::mem::take(&mut deep.vhost.journal().records) {
+            deep.disk.write(record);
+        }
+        let position = deep.vhost.journal().position;
+        deep.vhost.handle_committed(position, &mut deep.sent);
+    }
+    let after = deep.vhost.memory_bytes();
+    assert!(after * 4 < before, "{before} {after}");
+}

@@ -1,0 +1,38 @@
+//! Vhosts whose queues become deep by one rule or the other.
+
+use super::*;
+
+impl Deep {
+    /// Without messages.
+    pub(super) fn new(seed: u64, priority_max: u8) -> Self {
+        Self::with(seed, priority_max, Disk::default(), Vec::new())
+    }
+
+    /// After a restart if there are messages of the queue.
+    pub(super) fn with(seed: u64, priority_max: u8, disk: Disk, kept: Vec<Kept>) -> Self {
+        let paging = Paging {
+            memory_bytes: 0,
+            messages: 10,
+            body_bytes: u64::MAX,
+            crowded_messages: 3,
+            crowded_body_bytes: u64::MAX,
+            spills: true,
+        };
+        Self::paging(seed, priority_max, paging, (disk, kept))
+    }
+
+    /// With a queue that is shallow until memory is crowded.
+    pub(super) fn shallow(seed: u64, priority_max: u8) -> Self {
+        let paging = Paging {
+            memory_bytes: usize::MAX,
+            messages: 1_000,
+            body_bytes: u64::MAX,
+            crowded_messages: 4,
+            crowded_body_bytes: u64::MAX,
+            spills: true,
+        };
+        let mut shallow = Self::paging(seed, priority_max, paging, (Disk::default(), Vec::new()));
+        shallow.declare();
+        shallow
+    }
+}
