@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::out::Out;
-use crate::{Account, Connection, Debt, Filter};
+use crate::{Account, Connection, Debt};
 
 impl Connection {
     /// Whether the account of all connections has little room for so many bytes. Senders that can keep them do so until
@@ -29,30 +29,6 @@ impl Connection {
     /// The account of this and other connections.
     pub fn account(&self) -> &Arc<Account> {
         &self.limits.account
-    }
-
-    /// Makes the filter drop what it holds only to do better. A filter that is at work keeps it.
-    pub(crate) fn give_up(self: &Arc<Self>) {
-        self.give_up_by(|filter| filter.give_up());
-    }
-
-    /// The same, if the filter was not used for long. A sweep calls it from time to time.
-    pub fn give_up_unused(self: &Arc<Self>, now_s: u32) {
-        self.give_up_by(|filter| filter.give_up_unused(now_s));
-    }
-
-    fn give_up_by(self: &Arc<Self>, how: impl FnOnce(&mut dyn Filter)) {
-        let Some(filter) = self.filter.get() else {
-            return;
-        };
-        let Some(mut filter) = filter.try_lock() else {
-            return;
-        };
-        how(&mut *filter);
-        let growth = filter.take_growth();
-        if growth != 0 {
-            self.hold(growth);
-        }
     }
 
     /// The peer's debt: the bytes currently held for it, by kind.

@@ -45,7 +45,7 @@ pub(crate) enum Sent {
 /// Bytes taken from a connection, and their transformations before sending.
 struct Batch<'c> {
     queue: Queue,
-    filter: Option<&'c Mutex<dyn Filter>>,
+    filter: Option<Arc<Mutex<dyn Filter>>>,
     stage: Option<&'c Mutex<dyn Stage>>,
     /// The stage says goodbye.
     is_last: bool,
@@ -60,7 +60,7 @@ impl Connection {
         {
             let mut out = self.out.lock();
             out.corked_by = 0;
-            out.stage_stirred = self.stage.is_some();
+            out.stage_stirred = self.is_tls();
             let is_idle = out.is_empty() && !out.stage_stirred && out.phase == Phase::Open;
             if out.sending || is_idle || out.phase == Phase::Closed {
                 return;
@@ -95,7 +95,7 @@ impl Connection {
             if out.phase == Phase::Closed {
                 return Err(Refused::Gone);
             }
-            out.rest = Some(Box::new(Queue::of(rest)));
+            out.set_rest(Queue::of(rest));
         }
         self.fulfil_duty();
         Ok(())
@@ -112,7 +112,7 @@ impl Connection {
 
     /// Whether all queued bytes are in the socket, untransformed.
     pub(crate) fn is_idle(&self, out: &Out) -> bool {
-        let is_transformed = self.stage.is_some() || self.filter.get().is_some();
+        let is_transformed = self.is_tls() || out.filter().is_some();
         let is_transformed = is_transformed || self.as_mailbox().is_some();
         !is_transformed && !out.sending && out.is_empty()
     }
@@ -136,7 +136,7 @@ impl Connection {
     fn note_sent(&self, count: usize) {
         self.note_sent_at(clock::now_s());
         cork::note_sent(count);
-        match &self.meter {
+        match self.meter() {
             Some(meter) => meter.add_sent(count),
             None => meter::add_sent(count),
         }
@@ -183,15 +183,15 @@ impl Connection {
             stage,
             is_last: false,
         };
-        if let Some(rest) = out.rest.take() {
-            batch.queue = *rest;
+        if let Some(rest) = out.take_rest() {
+            batch.queue = rest;
             batch.stage = None;
-        } else if let Some(unfiltered) = out.unfiltered.take() {
-            batch.queue = *unfiltered;
+        } else if let Some(unfiltered) = out.take_unfiltered() {
+            batch.queue = unfiltered;
         } else if !out.queue.is_empty() || out.stage_stirred {
             batch.queue = mem::take(&mut out.queue);
             // Read under the lock: a filter that is set from now on is for later bytes.
-            batch.filter = self.filter.get().map(|filter| &***filter);
+            batch.filter = out.filter().cloned();
             out.stage_stirred = false;
         } else if out.phase == Phase::Finishing && stage.is_some() && !out.farewell_said {
             out.farewell_said = true;

@@ -22,6 +22,7 @@ mod cork;
 mod debt;
 pub mod descriptors;
 mod end;
+mod filtering;
 mod flush;
 pub mod handed;
 mod kept;

@@ -214,8 +214,8 @@ impl Connection {
         if out.phase == Phase::Closed || out.is_empty() {
             return None;
         }
-        let queue = match out.rest.take() {
-            Some(rest) => *rest,
+        let queue = match out.take_rest() {
+            Some(rest) => rest,
             None => std::mem::take(&mut out.queue),
         };
         if portion != Portion::Item {
@@ -232,7 +232,7 @@ impl Connection {
             return;
         }
         if !rest.is_empty() {
-            out.rest = Some(Box::new(rest));
+            out.set_rest(rest);
         }
         match out.is_empty() {
             true => out.release(&self.limits),

@@ -5,6 +5,9 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
+use parking_lot::Mutex;
+
+use crate::Filter;
 use crate::account::{Account, Debt, Kind};
 use crate::ledger::{Coming, Ledger};
 use crate::overflow::Own;
@@ -43,18 +46,11 @@ pub enum Refused<E> {
 pub(crate) struct Out {
     /// Appended bytes that no sender has taken yet.
     pub(crate) queue: Queue,
-    /// Bytes appended before the filter was set. Boxed, like `rest`, because an idle connection has none.
-    pub(crate) unfiltered: Option<Box<Queue>>,
-    /// Bytes that the socket did not take, transformed.
-    pub(crate) rest: Option<Box<Queue>>,
-    /// Bytes of a flush in progress, which are in none of the above.
+    /// Bytes of a flush in progress, which are in no queue.
     pub(crate) in_flight_bytes: usize,
     /// Bytes that other layers hold for the peer.
     state_bytes: usize,
-    /// The other entries on the account. Boxed, because an idle connection owes little.
-    ledger: Option<Box<Ledger>>,
-    /// The receiver's own bounds, if it has any.
-    pub(crate) own: Option<Box<Own>>,
+    pub(crate) rare: Option<Box<Rare>>,
     /// A thread or task has the duty to send until nothing is left.
     pub(crate) sending: bool,
     /// The stage may have bytes of its own to send.
@@ -68,7 +64,20 @@ pub(crate) struct Out {
     /// The stage was notified that nothing more is sent.
     pub(crate) farewell_said: bool,
     pub(crate) phase: Phase,
-    /// Boxed, because few connections ever have one.
+}
+
+/// The parts that few connections have at a time: an idle one holds one word for all.
+#[derive(Default)]
+pub(crate) struct Rare {
+    /// Bytes appended before the filter was set.
+    pub(crate) unfiltered: Option<Box<Queue>>,
+    /// Bytes that the socket did not take, transformed.
+    pub(crate) rest: Option<Box<Queue>>,
+    /// The entries on the account, except for the state of other layers.
+    pub(crate) ledger: Option<Box<Ledger>>,
+    /// The receiver's own bounds, if it has any.
+    pub(crate) own: Option<Box<Own>>,
+    pub(crate) filter: Option<Arc<Mutex<dyn Filter>>>,
     wakers: Option<Box<Wakers>>,
 }
 
@@ -146,13 +155,14 @@ impl Out {
         if !self.blocked || taken > 0 {
             self.taken_at_s = now_s;
         }
-        let ledger = self.ledger.get_or_insert_default();
-        match self.blocked {
+        let was_blocked = self.blocked;
+        let ledger = self.open_ledger();
+        match was_blocked {
             true => ledger.taken_bytes += taken,
             false => ledger.begin_full(now_s),
         }
         self.note_in_flight(&Queue::default());
-        self.rest = Some(Box::new(rest));
+        self.set_rest(rest);
         self.blocked = true;
         self.charge(limits);
         self.wake_held_back(limits);
@@ -163,7 +173,7 @@ impl Out {
         if !self.blocked {
             self.blocked = true;
             self.taken_at_s = now_s;
-            self.ledger.get_or_insert_default().begin_full(now_s);
+            self.open_ledger().begin_full(now_s);
         }
         self.charge(limits);
     }
@@ -171,7 +181,7 @@ impl Out {
     /// Records bytes taken from a mailbox with more waiting.
     pub(crate) fn note_taken(&mut self, taken: usize, now_s: u32, limits: &ConnectionLimits) {
         self.taken_at_s = now_s;
-        self.ledger.get_or_insert_default().taken_bytes += taken;
+        self.open_ledger().taken_bytes += taken;
         self.charge(limits);
         self.wake_held_back(limits);
     }
@@ -179,17 +189,17 @@ impl Out {
     /// Keeps `rest` for the sender's next turn. The socket took `taken` bytes before.
     pub(crate) fn keep_rest(&mut self, rest: Queue, taken: usize, now_s: u32) {
         self.note_in_flight(&Queue::default());
-        self.rest = Some(Box::new(rest));
+        self.set_rest(rest);
         if self.blocked && taken > 0 {
             self.taken_at_s = now_s;
-            self.ledger.get_or_insert_default().taken_bytes += taken;
+            self.open_ledger().taken_bytes += taken;
         }
     }
 
     /// Records bytes that are taken to be sent.
     pub(crate) fn note_in_flight(&mut self, batch: &Queue) {
         self.in_flight_bytes = batch.len();
-        if let Some(ledger) = &mut self.ledger {
+        if let Some(ledger) = self.ledger_mut() {
             ledger.shared_in_flight_bytes = batch.shared_bytes().min(batch.len());
         }
     }
@@ -197,41 +207,21 @@ impl Out {
     /// Refunds everything: nothing waits any more.
     pub(crate) fn release(&mut self, limits: &ConnectionLimits) {
         self.blocked = false;
-        if let Some(ledger) = &mut self.ledger {
+        if self.rare.is_none() {
+            return;
+        }
+        if let Some(ledger) = self.ledger_mut() {
             let queued = mem::take(&mut ledger.queued_bytes);
             limits.account.change(Kind::Queued, queued, 0);
             ledger.shared_bytes = 0;
             ledger.shared_in_flight_bytes = 0;
             self.close_ledger();
         }
-        if let Some(waiter) = self.take_waker(|wakers| &mut wakers.waiter) {
+        if let Some(waiter) = self.take_waiter() {
             waiter.wake();
         }
         self.wake_held_back(limits);
-    }
-
-    /// Wakes the task when everything is sent.
-    pub(crate) fn await_sent(&mut self, waker: &Waker) {
-        self.wakers.get_or_insert_default().waiter = Some(waker.clone());
-    }
-
-    /// Wakes the reader when it may read.
-    pub(crate) fn await_reading(&mut self, waker: &Waker) {
-        self.wakers.get_or_insert_default().reader = Some(waker.clone());
-    }
-
-    /// The reader, if it waits.
-    pub(crate) fn take_reader(&mut self) -> Option<Waker> {
-        self.take_waker(|wakers| &mut wakers.reader)
-    }
-
-    fn take_waker(&mut self, of: fn(&mut Wakers) -> &mut Option<Waker>) -> Option<Waker> {
-        let wakers = self.wakers.as_mut()?;
-        let taken = of(wakers).take();
-        if wakers.waiter.is_none() && wakers.reader.is_none() {
-            self.wakers = None;
-        }
-        taken
+        self.tidy();
     }
 
     /// Drops all waiting bytes, for good.
@@ -239,8 +229,8 @@ impl Out {
         self.phase = Phase::Closed;
         self.queue.clear();
         self.forget_kept();
-        self.unfiltered = None;
-        self.rest = None;
+        self.take_unfiltered();
+        self.take_rest();
         self.in_flight_bytes = 0;
         self.release(limits);
     }
@@ -284,10 +274,10 @@ impl Out {
         limits: &ConnectionLimits,
         of: fn(&mut Ledger) -> &mut Coming,
     ) {
-        if bytes == 0 && self.ledger.is_none() {
+        if bytes == 0 && self.ledger().is_none() {
             return;
         }
-        let coming = of(self.ledger.get_or_insert_default());
+        let coming = of(self.open_ledger());
         let before = mem::replace(&mut coming.bytes, bytes);
         if before == 0 || is_another {
             coming.since_s = now_s;
@@ -298,14 +288,14 @@ impl Out {
 
     /// Restarts the time of incomplete messages, because the peer could not send.
     pub(crate) fn renew_input(&mut self, now_s: u32) {
-        if let Some(ledger) = &mut self.ledger {
+        if let Some(ledger) = self.ledger_mut() {
             ledger.renew_input(now_s);
         }
     }
 
     /// Whether an incomplete message of the peer has been arriving too slowly for too long.
     pub(crate) fn is_input_overdue(&self, now_s: u32, limits: &ConnectionLimits) -> bool {
-        let ledger = self.ledger.as_ref();
+        let ledger = self.ledger();
         ledger.is_some_and(|ledger| ledger.is_input_overdue(now_s, limits))
     }
 
@@ -319,7 +309,7 @@ impl Out {
             return true;
         }
         let queued = self.queued_bytes();
-        let ledger = self.ledger.as_mut();
+        let ledger = self.ledger_mut();
         ledger.is_some_and(|ledger| ledger.judge_full(queued, now_s, limits))
     }
 
@@ -328,7 +318,7 @@ impl Out {
             state_bytes: self.state_bytes,
             ..Debt::default()
         };
-        if let Some(ledger) = &self.ledger {
+        if let Some(ledger) = self.ledger() {
             debt.queued_bytes = ledger.queued_bytes;
             debt.shared_bytes = ledger.shared_bytes;
             debt.input_bytes = ledger.input.bytes + ledger.partial.bytes;
@@ -338,44 +328,164 @@ impl Out {
 
     /// Whether the account has registered the connection as a debtor.
     pub(crate) fn is_debtor(&self) -> bool {
-        self.ledger.as_ref().is_some_and(|ledger| ledger.is_debtor)
+        self.ledger().is_some_and(|ledger| ledger.is_debtor)
     }
 
     pub(crate) fn set_debtor(&mut self, is_debtor: bool) {
-        self.ledger.get_or_insert_default().is_debtor = is_debtor;
+        self.open_ledger().is_debtor = is_debtor;
         self.close_ledger();
     }
 
     pub(crate) fn queued_bytes(&self) -> usize {
-        let boxed = [&self.unfiltered, &self.rest];
-        let boxed_bytes: usize = boxed.into_iter().flatten().map(|queue| queue.len()).sum();
-        let kept_bytes = self.own.as_ref().map_or(0, |own| own.kept.len());
-        self.queue.len() + boxed_bytes + self.in_flight_bytes + kept_bytes
+        let rare_bytes = self.rare.as_ref().map_or(0, |rare| rare.queued_bytes());
+        self.queue.len() + self.in_flight_bytes + rare_bytes
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        let has_kept = self.own.as_ref().is_some_and(|own| !own.kept.is_empty());
-        self.queue.is_empty() && self.unfiltered.is_none() && self.rest.is_none() && !has_kept
+        let has_rare = || self.rare.as_ref().is_some_and(|rare| rare.has_queued());
+        self.queue.is_empty() && !has_rare()
     }
 
     pub(crate) fn charge(&mut self, limits: &ConnectionLimits) {
-        let boxed = [&self.unfiltered, &self.rest].into_iter().flatten();
+        let in_flight_bytes = self.in_flight_bytes;
         let (mut queued, mut shared) = (self.queue.own_bytes(), self.queue.shared_bytes());
-        for queue in boxed {
+        let rare = self.rare_mut();
+        for queue in rare.queues() {
             queued += queue.own_bytes();
             shared += queue.shared_bytes();
         }
-        queued += self.own.as_ref().map_or(0, |own| own.kept.held());
-        let ledger = self.ledger.get_or_insert_default();
-        queued += self.in_flight_bytes - ledger.shared_in_flight_bytes;
+        queued += rare.own.as_ref().map_or(0, |own| own.kept.held());
+        let ledger = rare.ledger.get_or_insert_default();
+        queued += in_flight_bytes - ledger.shared_in_flight_bytes;
         ledger.shared_bytes = shared + ledger.shared_in_flight_bytes;
         let before = mem::replace(&mut ledger.queued_bytes, queued);
         limits.account.change(Kind::Queued, before, queued);
     }
 
     fn close_ledger(&mut self) {
-        if !self.blocked && self.ledger.as_ref().is_some_and(|ledger| ledger.is_even()) {
-            self.ledger = None;
+        if !self.blocked
+            && let Some(rare) = &mut self.rare
+        {
+            rare.ledger.take_if(|ledger| ledger.is_even());
+            self.tidy();
         }
+    }
+}
+
+impl Out {
+    pub(crate) fn rare_mut(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_default()
+    }
+
+    /// Frees the rare parts if there are none.
+    pub(crate) fn tidy(&mut self) {
+        self.rare.take_if(|rare| rare.is_empty());
+    }
+
+    pub(crate) fn ledger(&self) -> Option<&Ledger> {
+        self.rare.as_ref()?.ledger.as_deref()
+    }
+
+    pub(crate) fn ledger_mut(&mut self) -> Option<&mut Ledger> {
+        self.rare.as_mut()?.ledger.as_deref_mut()
+    }
+
+    pub(crate) fn open_ledger(&mut self) -> &mut Ledger {
+        self.rare_mut().ledger.get_or_insert_default()
+    }
+
+    pub(crate) fn own(&self) -> Option<&Own> {
+        self.rare.as_ref()?.own.as_deref()
+    }
+
+    pub(crate) fn own_mut(&mut self) -> Option<&mut Own> {
+        self.rare.as_mut()?.own.as_deref_mut()
+    }
+
+    pub(crate) fn filter(&self) -> Option<&Arc<Mutex<dyn Filter>>> {
+        self.rare.as_ref()?.filter.as_ref()
+    }
+
+    pub(crate) fn take_rest(&mut self) -> Option<Queue> {
+        let rest = self.rare.as_mut()?.rest.take()?;
+        Some(*rest)
+    }
+
+    pub(crate) fn take_unfiltered(&mut self) -> Option<Queue> {
+        let unfiltered = self.rare.as_mut()?.unfiltered.take()?;
+        Some(*unfiltered)
+    }
+
+    /// Keeps bytes that were taken to be sent, to be sent next.
+    pub(crate) fn set_rest(&mut self, rest: Queue) {
+        self.rare_mut().rest = Some(Box::new(rest));
+    }
+
+    /// Wakes the task when everything is sent.
+    pub(crate) fn await_sent(&mut self, waker: &Waker) {
+        self.wakers_mut().waiter = Some(waker.clone());
+    }
+
+    /// Wakes the reader when it may read.
+    pub(crate) fn await_reading(&mut self, waker: &Waker) {
+        self.wakers_mut().reader = Some(waker.clone());
+    }
+
+    /// The task that waits until everything is sent.
+    pub(crate) fn take_waiter(&mut self) -> Option<Waker> {
+        self.take_waker(|wakers| &mut wakers.waiter)
+    }
+
+    /// The reader, if it waits.
+    pub(crate) fn take_reader(&mut self) -> Option<Waker> {
+        self.take_waker(|wakers| &mut wakers.reader)
+    }
+
+    fn wakers_mut(&mut self) -> &mut Wakers {
+        self.rare_mut().wakers.get_or_insert_default()
+    }
+
+    fn take_waker(&mut self, of: fn(&mut Wakers) -> &mut Option<Waker>) -> Option<Waker> {
+        let rare = self.rare.as_mut()?;
+        let wakers = rare.wakers.as_mut()?;
+        let taken = of(wakers).take();
+        if wakers.waiter.is_none() && wakers.reader.is_none() {
+            rare.wakers = None;
+            self.tidy();
+        }
+        taken
+    }
+}
+
+impl Rare {
+    /// The queues apart from the open one.
+    pub(crate) fn queues(&self) -> impl Iterator<Item = &Queue> {
+        let boxed = [&self.unfiltered, &self.rest].into_iter();
+        boxed.flatten().map(|queue| &**queue)
+    }
+
+    /// Bytes in the queues, and of kept items.
+    pub(crate) fn queued_bytes(&self) -> usize {
+        let kept_bytes = self.own.as_ref().map_or(0, |own| own.kept.len());
+        self.queues().map(Queue::len).sum::<usize>() + kept_bytes
+    }
+
+    /// Whether there are such bytes, or were before the socket took the last of them.
+    pub(crate) fn has_queued(&self) -> bool {
+        let has_kept = self.own.as_ref().is_some_and(|own| !own.kept.is_empty());
+        self.unfiltered.is_some() || self.rest.is_some() || has_kept
+    }
+
+    fn is_empty(&self) -> bool {
+        let Self {
+            unfiltered,
+            rest,
+            ledger,
+            own,
+            filter,
+            wakers,
+        } = self;
+        let has_bytes = unfiltered.is_some() || rest.is_some();
+        !has_bytes && ledger.is_none() && own.is_none() && filter.is_none() && wakers.is_none()
     }
 }

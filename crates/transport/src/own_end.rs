@@ -11,6 +11,6 @@ impl Connection {
     }
 
     pub fn is_tls(&self) -> bool {
-        self.stage.is_some()
+        self.stage().is_some()
     }
 }

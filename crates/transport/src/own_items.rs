@@ -13,32 +13,33 @@ impl Out {
         if let Some(ease) = self.ease() {
             ease.notify_waiters();
         }
-        match (&mut self.own, bounds) {
+        match (&mut self.rare_mut().own, bounds) {
             (Some(own), Some(bounds)) => own.bounds = bounds,
             (own @ None, Some(bounds)) => *own = Some(Box::new(Own::of(bounds))),
             // Kept items are still to be sent.
             (Some(own), None) if !own.kept.is_empty() => own.bounds.overflow = Overflow::DropNew,
             (own, None) => *own = None,
         }
+        self.tidy();
     }
 
     #[inline]
     pub(crate) fn queue_bytes_max(&self, limits: &ConnectionLimits) -> usize {
-        match &self.own {
+        match self.own() {
             None => limits.queue_bytes_max,
             Some(own) => own.bounds.queue_bytes_max.min(limits.queue_bytes_max),
         }
     }
 
     pub(crate) fn overflow(&self) -> Overflow {
-        let own = self.own.as_ref();
+        let own = self.own();
         own.map_or_else(Overflow::default, |own| own.bounds.overflow)
     }
 
     /// Whether an event, or any item, is to be kept separately.
     #[inline]
     pub(crate) fn keeps(&self, is_event: bool, limits: &ConnectionLimits) -> bool {
-        match &self.own {
+        match self.own() {
             None => false,
             Some(own) => {
                 // Items outside the kept ones cannot make room, so they may fill half.
@@ -66,7 +67,7 @@ impl Out {
         }
         let excess = self.queued_bytes() + item.len();
         let excess = excess.saturating_sub(self.queue_bytes_max(limits));
-        let Some(own) = &mut self.own else {
+        let Some(own) = self.own_mut() else {
             return Err(Refused::Full);
         };
         if excess > 0 {
@@ -78,7 +79,7 @@ impl Out {
                 return Err(Refused::Full);
             }
         }
-        if let Some(own) = &mut self.own {
+        if let Some(own) = self.own_mut() {
             own.kept.push(item, is_event);
         }
         self.charge(limits);
@@ -89,9 +90,10 @@ impl Out {
     #[inline]
     pub(crate) fn refill(&mut self, limits: &ConnectionLimits) {
         let bytes_max = self.queue_bytes_max(limits) / 4;
-        if let Some(own) = &mut self.own
-            && self.rest.is_none()
-            && self.unfiltered.is_none()
+        if let Some(rare) = &mut self.rare
+            && let Some(own) = &mut rare.own
+            && rare.rest.is_none()
+            && rare.unfiltered.is_none()
             && self.queue.is_empty()
         {
             own.kept.refill(&mut self.queue, bytes_max);
@@ -100,7 +102,7 @@ impl Out {
 
     /// Drops the kept items: the connection ends.
     pub(crate) fn forget_kept(&mut self) {
-        if let Some(own) = &mut self.own {
+        if let Some(own) = self.own_mut() {
             own.kept = Default::default();
         }
     }
@@ -125,12 +127,12 @@ impl Out {
 
     /// The notification for held-back publishers.
     pub(crate) fn ease(&self) -> Option<Arc<Notify>> {
-        self.own.as_ref().map(|own| Arc::clone(&own.ease))
+        self.own().map(|own| Arc::clone(&own.ease))
     }
 
     #[inline]
     pub(crate) fn wake_held_back(&self, limits: &ConnectionLimits) {
-        if let Some(own) = &self.own
+        if let Some(own) = self.own()
             && self.is_eased(limits)
         {
             own.ease.notify_waiters();

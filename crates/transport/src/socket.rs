@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io::{self, IoSlice};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -12,7 +12,16 @@ use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, sockopt};
 #[derive(Debug)]
 pub struct Socket {
     fd: OwnedFd,
-    peer: PeerAddress,
+    peer: Peer,
+}
+
+/// The address in 16 bytes; each connection has one.
+#[derive(Clone, Debug)]
+enum Peer {
+    V4(SocketAddrV4),
+    V6(Box<SocketAddrV6>),
+    Unix(i32),
+    Unnamed,
 }
 
 /// The other end's address, for logs.
@@ -31,17 +40,23 @@ const WIDE_BUFFER_BYTES: usize = 512 * 1024;
 impl Socket {
     /// Takes a connected, non-blocking descriptor.
     pub fn new(fd: OwnedFd, peer: PeerAddress) -> Self {
+        let peer = peer.into();
         Self { fd, peer }
     }
 
     /// The other end's address.
     pub fn peer(&self) -> PeerAddress {
-        self.peer
+        match &self.peer {
+            Peer::V4(address) => PeerAddress::Tcp((*address).into()),
+            Peer::V6(address) => PeerAddress::Tcp((**address).into()),
+            Peer::Unix(pid) => PeerAddress::Unix(Some(*pid)),
+            Peer::Unnamed => PeerAddress::Unix(None),
+        }
     }
 
     /// The same socket, for a client at `peer` behind a proxy.
     pub fn with_peer(self, peer: PeerAddress) -> Self {
-        Self { peer, ..self }
+        Self::new(self.fd, peer)
     }
 
     /// This end's address, if it is TCP.
@@ -71,7 +86,7 @@ impl Socket {
     /// Lets a Unix socket with the system's usual buffer hold more. Large messages are then sent in fewer parts, and wake
     /// their receiver less often. TCP's buffers grow by themselves.
     pub(crate) fn widen(&self) {
-        let PeerAddress::Unix(_) = self.peer else {
+        let (Peer::Unix(_) | Peer::Unnamed) = self.peer else {
             return;
         };
         if sockopt::socket_send_buffer_size(&self.fd) == Ok(USUAL_BUFFER_BYTES) {
@@ -120,6 +135,17 @@ impl Socket {
     /// A second descriptor of the same socket, to be registered for other readiness.
     pub(crate) fn duplicate(&self) -> io::Result<OwnedFd> {
         self.fd.try_clone()
+    }
+}
+
+impl From<PeerAddress> for Peer {
+    fn from(peer: PeerAddress) -> Self {
+        match peer {
+            PeerAddress::Tcp(SocketAddr::V4(address)) => Self::V4(address),
+            PeerAddress::Tcp(SocketAddr::V6(address)) => Self::V6(Box::new(address)),
+            PeerAddress::Unix(Some(pid)) => Self::Unix(pid),
+            PeerAddress::Unix(None) => Self::Unnamed,
+        }
     }
 }
 

@@ -122,7 +122,7 @@ impl Conversation {
         self.append(&response);
         if let Some(deflate) = deflate {
             let filter = CompressFilter::new(deflate, self.connection.account());
-            self.connection.set_filter(Box::new(Mutex::new(filter)));
+            self.connection.set_filter(Arc::new(Mutex::new(filter)));
         }
         let kind = if serializer.is_binary() {
             MessageKind::Binary

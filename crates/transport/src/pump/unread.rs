@@ -394,7 +394,7 @@ fn receive(
         Ok(0) => Err(Ended::ByPeer { unconsumed: 0 }),
         Ok(count) => {
             connection.note_received(clock::now_s());
-            if let Some(meter) = &connection.meter {
+            if let Some(meter) = connection.meter() {
                 meter.add_received(count);
             }
             Ok(count)

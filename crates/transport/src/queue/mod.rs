@@ -19,13 +19,14 @@ pub(crate) struct Queue {
     sent: usize,
     /// The open run that appending writes to.
     tail: Vec<u8>,
-    len: usize,
 }
 
 #[derive(Debug, Default)]
 struct Runs {
     runs: VecDeque<Run>,
-    /// Bytes of shared runs, sent or not: a run is kept whole.
+    /// Bytes of all runs, sent or not: a run is kept whole.
+    bytes: usize,
+    /// Those of shared runs.
     shared_bytes: usize,
 }
 
@@ -51,7 +52,6 @@ impl Queue {
     pub(crate) fn of(bytes: &[u8]) -> Self {
         Self {
             tail: bytes.to_vec(),
-            len: bytes.len(),
             ..Self::default()
         }
     }
@@ -72,7 +72,6 @@ impl Queue {
         if written.is_err() {
             self.tail.truncate(before);
         }
-        self.len += self.tail.len() - before;
         self.give_back_empty_tail();
         written
     }
@@ -86,11 +85,8 @@ impl Queue {
             self.tail.extend_from_slice(bytes);
         } else {
             self.close_tail();
-            let runs = self.runs.get_or_insert_default();
-            runs.shared_bytes += bytes.len();
-            runs.runs.push_back(Run::Shared(bytes.clone()));
+            self.push(Run::Shared(bytes.clone()));
         }
-        self.len += bytes.len();
     }
 
     /// Appends one item: `own` bytes, with each of `parts` inserted at its offset, in order. Other connections may send
@@ -105,10 +101,7 @@ impl Queue {
                 continue;
             }
             self.close_tail();
-            let runs = self.runs.get_or_insert_default();
-            runs.shared_bytes += part.len();
-            runs.runs.push_back(Run::Part(Bytes::clone(part)));
-            self.len += part.len();
+            self.push(Run::Part(Bytes::clone(part)));
         }
         self.append_own(&own[done..]);
     }
@@ -121,14 +114,17 @@ impl Queue {
             self.tail = spare::take();
         }
         self.tail.extend_from_slice(bytes);
-        self.len += bytes.len();
+    }
+
+    fn push(&mut self, run: Run) {
+        self.runs.get_or_insert_default().push(run);
     }
 
     /// Bytes that are kept for this queue alone.
     pub(crate) fn own_bytes(&self) -> usize {
-        let held = self.len + self.sent;
-        let Some(runs) = &self.runs else { return held };
-        held - runs.shared_bytes + runs.runs.len() * size_of::<Run>()
+        let tail = self.tail.len();
+        let Some(runs) = &self.runs else { return tail };
+        tail + runs.bytes - runs.shared_bytes + runs.runs.len() * size_of::<Run>()
     }
 
     /// Bytes that are kept for others too.
@@ -137,12 +133,15 @@ impl Queue {
     }
 
     /// Bytes waiting.
+    #[inline]
     pub(crate) fn len(&self) -> usize {
-        self.len
+        let closed = self.runs.as_ref().map_or(0, |runs| runs.bytes);
+        closed + self.tail.len() - self.sent
     }
 
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.len == 0
+        self.len() == 0
     }
 
     /// The usual case, one run: its unsent bytes. `None` if there are several.
@@ -213,7 +212,6 @@ impl Queue {
         }
         spare::put(self.tail);
         let mut transformed = Self {
-            len: out.len(),
             tail: out,
             ..Self::default()
         };
@@ -249,8 +247,7 @@ impl Queue {
 
     /// Drops the first `count` unsent bytes.
     pub(crate) fn consume(&mut self, count: usize) {
-        debug_assert!(count <= self.len, "consumed {count} of {}", self.len);
-        self.len -= count;
+        debug_assert!(count <= self.len(), "consumed {count} of {}", self.len());
         self.sent += count;
         if let Some(runs) = &mut self.runs {
             self.sent = runs.consume(self.sent);
@@ -259,7 +256,7 @@ impl Queue {
             }
             self.runs = None;
         }
-        if self.len == 0 {
+        if self.sent == self.tail.len() {
             self.sent = 0;
             spare::put(mem::take(&mut self.tail));
         }
@@ -267,11 +264,10 @@ impl Queue {
 
     /// Removes the `count` bytes that were appended last: whole items.
     pub(crate) fn truncate(&mut self, count: usize) {
-        debug_assert!(count <= self.len, "took back {count} of {}", self.len);
+        debug_assert!(count <= self.len(), "took back {count} of {}", self.len());
         if count == 0 {
             return;
         }
-        self.len -= count;
         let of_tail = count.min(self.tail.len());
         self.tail.truncate(self.tail.len() - of_tail);
         self.give_back_empty_tail();
@@ -295,8 +291,7 @@ impl Queue {
             if tail.capacity() > 4 * tail.len().max(SHARED_BYTES_MIN) {
                 tail.shrink_to_fit();
             }
-            let runs = self.runs.get_or_insert_default();
-            runs.runs.push_back(Run::Own(tail));
+            self.push(Run::Own(tail));
         }
     }
 
@@ -308,6 +303,7 @@ impl Queue {
             && let Some(Run::Own(last)) = runs.runs.back_mut()
         {
             last.extend_from_slice(&self.tail);
+            runs.bytes += self.tail.len();
             spare::put(mem::take(&mut self.tail));
         }
     }
@@ -320,6 +316,15 @@ impl Queue {
 }
 
 impl Runs {
+    fn push(&mut self, run: Run) {
+        let length = run.bytes().len();
+        self.bytes += length;
+        if !matches!(run, Run::Own(_)) {
+            self.shared_bytes += length;
+        }
+        self.runs.push_back(run);
+    }
+
     /// Drops the runs that are all sent, of `sent` bytes; returns how many bytes of the front are sent.
     fn consume(&mut self, mut sent: usize) -> usize {
         while let Some(front) = self.runs.front() {
@@ -328,6 +333,7 @@ impl Runs {
                 break;
             }
             sent -= length;
+            self.bytes -= length;
             match self.runs.pop_front() {
                 Some(Run::Own(buffer)) => spare::put(buffer),
                 Some(Run::Shared(_) | Run::Part(_)) => self.shared_bytes -= length,
@@ -344,12 +350,16 @@ impl Runs {
         {
             let length = last.bytes().len();
             match last {
-                Run::Own(buffer) if length > count => return buffer.truncate(length - count),
+                Run::Own(buffer) if length > count => {
+                    self.bytes -= count;
+                    return buffer.truncate(length - count);
+                }
                 Run::Own(_) => {}
                 // Items end with it, or behind it.
                 Run::Shared(_) | Run::Part(_) => self.shared_bytes -= length,
             }
             count = count.saturating_sub(length);
+            self.bytes -= length;
             self.runs.pop_back();
         }
     }

@@ -189,7 +189,7 @@ fn the_largest_debtor_gives_up_its_state_before_any_is_closed() {
         let sizes = [50_000, 300_000, 450_000];
         let pairs = sizes.map(|bytes| {
             let (connection, peer) = pair(&limits);
-            connection.set_filter(Box::new(Mutex::new(Remembering {
+            connection.set_filter(Arc::new(Mutex::new(Remembering {
                 bytes,
                 held: 0,
                 told: 0,

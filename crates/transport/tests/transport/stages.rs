@@ -64,7 +64,7 @@ fn a_filter_applies_to_later_appends() {
                 }
                 expected.extend_from_slice(bytes);
             }
-            connection.set_filter(Box::new(Mutex::new(Doubling)));
+            connection.set_filter(Arc::new(Mutex::new(Doubling)));
             for (index, length) in after.iter().enumerate() {
                 let bytes = line(*length);
                 let appended = if index % 2 == 0 {
@@ -96,7 +96,7 @@ fn a_filter_applies_to_later_appends() {
 fn a_filter_that_fails_ends_the_connection() {
     run(async {
         let (connection, peer) = pair(&generous());
-        connection.set_filter(Box::new(Mutex::new(Doubling)));
+        connection.set_filter(Arc::new(Mutex::new(Doubling)));
         assert_eq!(append(&connection, b"no line"), Ok(()));
         uncork();
         assert!(connection.is_closed());
