@@ -399,8 +399,9 @@ mod tests {
 
     #[test]
     fn an_idle_conversation_costs_little() {
-        // In the allocator's granularity, a multiple of 16.
-        assert!(size_of::<Open>() <= 136, "{}", size_of::<Open>());
+        // With glibc's header 112 bytes, which fit between two of tokio's allocations: those begin at multiples of 128, and
+        // take 272.
+        assert!(size_of::<Open>() <= 104, "{}", size_of::<Open>());
         assert!(size_of::<Conversation>() <= 48);
     }
 }

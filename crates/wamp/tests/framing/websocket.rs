@@ -541,5 +541,5 @@ fn a_failed_writer_leaves_nothing() {
 
 #[test]
 fn an_idle_decoder_is_small() {
-    assert!(size_of::<Decoder>() <= 64, "{}", size_of::<Decoder>());
+    assert!(size_of::<Decoder>() <= 24, "{}", size_of::<Decoder>());
 }

@@ -48,15 +48,27 @@ const COMPRESSED_BYTES_MORE: usize = 256;
 /// RFC 6455 sections 5 to 8. See [`crate::framing`] for how to drive it; an error is final.
 #[derive(Debug)]
 pub struct Decoder {
-    config: DecoderConfig,
+    /// As in the configuration, or as much as fits here.
+    message_bytes_max: u32,
+    expect: Option<MessageKind>,
     role: Role,
     /// A Close was read: input behind it has no meaning (section 5.5.1).
     closed: bool,
+    partial: Option<Box<Partial>>,
+    /// Boxed, because a WAMP client that does not compress needs none of it.
+    more: Option<Box<More>>,
+}
+
+/// The state of text that is checked, of compression, and of frames with a bound of their own.
+#[derive(Debug)]
+struct More {
+    frame_bytes_max: usize,
+    validate_text: bool,
     text: Utf8Stream,
     /// How much of the payload of the unfinished text frame at the input's start is unmasked and
     /// checked already.
     checked: usize,
-    partial: Option<Box<Partial>>,
+    deflate: Option<Deflate>,
     inflater: Option<Box<Inflater>>,
 }
 
@@ -72,29 +84,44 @@ struct Partial {
 
 impl Decoder {
     pub fn new(role: Role, config: DecoderConfig) -> Self {
-        Self {
-            config,
-            role,
-            closed: false,
+        let DecoderConfig {
+            message_bytes_max,
+            frame_bytes_max,
+            validate_text,
+            expect,
+            deflate,
+        } = config;
+        let needs_more = validate_text || deflate.is_some() || frame_bytes_max < message_bytes_max;
+        let more = needs_more.then(|| More {
+            frame_bytes_max,
+            validate_text,
             text: Utf8Stream::default(),
             checked: 0,
-            partial: None,
+            deflate,
             inflater: None,
+        });
+        Self {
+            message_bytes_max: bound(message_bytes_max),
+            expect,
+            role,
+            closed: false,
+            partial: None,
+            more: more.map(Box::new),
         }
     }
 
-    /// From the next message on this is the most bytes of one.
+    /// From the next message on this is the most bytes of one, no more than the configured ones.
     pub fn set_message_bytes_max(&mut self, message_bytes_max: usize) {
-        self.config.message_bytes_max = message_bytes_max;
+        self.message_bytes_max = bound(message_bytes_max);
     }
 
     /// Bytes of a message in fragments that are kept because more are to come, and of its inflater.
     #[inline]
     pub fn kept_bytes(&self) -> usize {
-        let inflater = self.inflater.as_ref();
         match &self.partial {
             Some(partial) => {
-                partial.bytes.capacity() + inflater.map_or(0, |inflater| inflater.message_bytes())
+                let inflater = self.inflater();
+                partial.bytes.capacity() + inflater.map_or(0, Inflater::message_bytes)
             }
             None => 0,
         }
@@ -103,8 +130,17 @@ impl Decoder {
     /// Bytes of messages that are kept because later compressed ones may refer to them.
     #[inline]
     pub fn window_bytes(&self) -> usize {
-        let inflater = self.inflater.as_ref();
-        inflater.map_or(0, |inflater| inflater.window_bytes())
+        self.inflater().map_or(0, Inflater::window_bytes)
+    }
+
+    #[inline]
+    fn inflater(&self) -> Option<&Inflater> {
+        self.more.as_ref()?.inflater.as_deref()
+    }
+
+    #[inline]
+    fn deflate(&self) -> Option<Deflate> {
+        self.more.as_ref()?.deflate
     }
 
     /// The range of a message's bytes in `input`, if it is all of the input: one plain frame. Then [`Decoder::next`]
@@ -124,7 +160,7 @@ impl Decoder {
 
     /// Whether the frame at the start of `input` has enough compressed bytes to inflate to a thousand times their size.
     pub fn may_swell(&self, input: &[u8]) -> bool {
-        if self.config.deflate.is_none() {
+        if self.deflate().is_none() {
             return false;
         }
         let is_inflating = self.partial.as_ref();
@@ -135,7 +171,7 @@ impl Decoder {
     }
 
     fn header(&self, input: &[u8]) -> Option<Header> {
-        match Header::parse(input, self.role, self.config.deflate.is_some()) {
+        match Header::parse(input, self.role, self.deflate().is_some()) {
             Ok(Parsed::Header(header)) => Some(header),
             Ok(Parsed::Wanted(_)) | Err(_) => None,
         }
@@ -150,7 +186,7 @@ impl Decoder {
         if self.closed {
             return Ok(Step::swallowed(input.len()));
         }
-        let header = match Header::parse(input, self.role, self.config.deflate.is_some())? {
+        let header = match Header::parse(input, self.role, self.deflate().is_some())? {
             Parsed::Header(header) => header,
             Parsed::Wanted(wanted) => return Ok(Step::wants(wanted)),
         };
@@ -163,16 +199,19 @@ impl Decoder {
             return Ok(Step::wants(end));
         }
         let payload = &mut input[header.length..end];
-        let checked = std::mem::take(&mut self.checked).min(payload_length);
+        let checked = match &mut self.more {
+            Some(more) => std::mem::take(&mut more.checked).min(payload_length),
+            None => 0,
+        };
         if let Some(key) = header.mask {
             mask::apply(&mut payload[checked..], key, checked);
         }
         match header.opcode {
             Opcode::Text | Opcode::Binary if header.fin && !header.rsv1 => {
                 let text = header.opcode == Opcode::Text;
-                if text && self.config.validate_text {
-                    self.text.feed(&payload[checked..])?;
-                    self.text.finish()?;
+                if text && let Some(more) = self.validating() {
+                    more.text.feed(&payload[checked..])?;
+                    more.text.finish()?;
                 }
                 let message = Item::Message {
                     bytes: payload,
@@ -229,11 +268,13 @@ impl Decoder {
             }
         };
         let length = header.payload_length;
-        let length_max = self.config.frame_bytes_max;
-        if length > length_max as u64 {
+        if let Some(more) = &self.more
+            && length > more.frame_bytes_max as u64
+        {
+            let length_max = more.frame_bytes_max;
             return Err(FramingError::TooLong { length, length_max });
         }
-        let length_max = self.config.message_bytes_max;
+        let length_max = self.message_bytes_max as usize;
         // Compressed bytes may be only a little longer than their result: an incomplete message cannot be inflated.
         let compressed_max = length_max.saturating_add(length_max / 4 + COMPRESSED_BYTES_MORE);
         if joined.is_none() && length > compressed_max as u64 {
@@ -248,9 +289,16 @@ impl Decoder {
         Ok(())
     }
 
+    /// The state of text, if it is checked.
+    #[inline]
+    fn validating(&mut self) -> Option<&mut More> {
+        let more = self.more.as_deref_mut()?;
+        more.validate_text.then_some(more)
+    }
+
     #[inline]
     fn check_kind(&self, kind: MessageKind) -> Result<(), FramingError> {
-        match self.config.expect {
+        match self.expect {
             Some(expected) if expected != kind => Err(FramingError::Kind { expected }),
             _ => Ok(()),
         }
@@ -268,17 +316,17 @@ impl Decoder {
             }
             _ => false,
         };
-        if !text || !self.config.validate_text {
+        let Some(more) = self.validating().filter(|_| text) else {
             return Ok(());
-        }
-        let Some(unchecked) = part.get_mut(self.checked..) else {
+        };
+        let Some(unchecked) = part.get_mut(more.checked..) else {
             return Ok(());
         };
         if let Some(key) = header.mask {
-            mask::apply(unchecked, key, self.checked);
+            mask::apply(unchecked, key, more.checked);
         }
-        self.text.feed(unchecked)?;
-        self.checked += unchecked.len();
+        more.text.feed(unchecked)?;
+        more.checked += unchecked.len();
         Ok(())
     }
 
@@ -298,32 +346,40 @@ impl Decoder {
             })
         });
         let joined = partial.bytes.len();
-        match self.config.deflate {
-            Some(deflate) if partial.compressed => {
-                let inflater = self.inflater.get_or_insert_with(|| {
-                    let peer = deflate.peer;
-                    Box::new(Inflater::new(peer.takeover.then_some(peer.window_bits)))
-                });
-                let length_max = self.config.message_bytes_max;
+        let more = self.more.as_deref_mut();
+        match more.and_then(|more| Some((more.deflate?, &mut more.inflater))) {
+            Some((deflate, inflater)) if partial.compressed => {
+                let peer = deflate.peer;
+                let length_max = self.message_bytes_max as usize;
                 inflater
+                    .get_or_insert_with(|| {
+                        Box::new(Inflater::new(peer.takeover.then_some(peer.window_bits)))
+                    })
                     .frame(payload, header.fin, length_max, &mut partial.bytes)
                     .map_err(|fault| match fault {
                         NotInflated::Invalid => FramingError::Deflate,
                         NotInflated::TooLong => FramingError::InflatedTooLong { length_max },
                     })?;
-                if header.fin && !deflate.peer.takeover {
-                    self.inflater = None;
+                if header.fin && !peer.takeover {
+                    *inflater = None;
                 }
             }
             _ => partial.bytes.extend_from_slice(payload),
         }
-        if partial.text && self.config.validate_text {
-            self.text.feed(&partial.bytes[joined + checked..])?;
+        if partial.text
+            && let Some(more) = self.more.as_mut().filter(|more| more.validate_text)
+        {
+            more.text.feed(&partial.bytes[joined + checked..])?;
             if header.fin {
-                self.text.finish()?;
+                more.text.finish()?;
             }
         }
         partial.whole = header.fin;
         Ok(())
     }
+}
+
+/// A message of 4 GiB or more fits into no decoder.
+fn bound(bytes_max: usize) -> u32 {
+    u32::try_from(bytes_max).unwrap_or(u32::MAX)
 }
