@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crosstie_amqp::Version;
-use crosstie_amqp::frame::{self, Decoded, Frame};
+use crosstie_amqp::frame::{self, Decoded, Frame, HEARTBEAT};
 use crosstie_amqp::method::{ConnectionClose, ConnectionCloseOk};
 use crosstie_config::AmqpTransport;
 use crosstie_front::cause::Facts;
@@ -113,7 +113,7 @@ pub fn let_in(
     let entered = Entered::known(about, vhost, (is_impersonator, seat), FRAME_BYTES_MAX);
     let watching = &broker.home.watch;
     let watch = watching.add(Arc::clone(&connection), TRANSPORT, Duration::MAX);
-    watching.opened_with_heartbeats(watch, 0, &[]);
+    watching.opened_with_heartbeats(watch, 0, &HEARTBEAT);
     let options = speaking();
     let entered = Open::enter(entered, &connection, (TRANSPORT, &options), watch, broker);
     broker.add_peer(entered.peer());

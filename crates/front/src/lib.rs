@@ -23,6 +23,7 @@ pub mod http_client;
 pub mod listen;
 pub mod markup;
 pub mod origins;
+pub mod pings;
 mod proxied;
 pub mod report;
 pub mod seed;

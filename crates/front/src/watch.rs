@@ -7,7 +7,6 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crosstie_config::Ping;
 use crosstie_transport::{Connection, now_s};
 use parking_lot::Mutex;
 use slab::Slab;
@@ -15,6 +14,7 @@ use slab::Slab;
 use crate::cause::Cause;
 use crate::connections::Connections;
 use crate::counters::{Counter, counters};
+use crate::pings::{Pings, whole_seconds};
 use crate::report;
 
 /// All connections of a router.
@@ -41,12 +41,7 @@ enum Phase {
     /// The client was sent a challenge: the handshake's own time stands still.
     Asked(Box<Asked>),
     Open {
-        append_ping: AppendPing,
-        // In whole seconds, the interval of the sweep.
-        interval_s: u32,
-        timeout_s: u32,
-        payload_bytes: u8,
-        any_traffic_counts: bool,
+        pings: Arc<Pings>,
         /// A ping that waits for its answer. Never in the first second, so that the niche saves four bytes per
         /// connection.
         pinged_at_s: Option<NonZeroU32>,
@@ -56,11 +51,14 @@ enum Phase {
     /// Both sides send something each interval, at least heartbeats.
     Beating {
         heartbeat_s: u16,
-        heartbeat: &'static [u8],
+        heartbeat: &'static Heartbeat,
     },
     /// The last bytes are on their way; the peer shall close its side.
     Closing { within_s: u32 },
 }
+
+/// The bytes of a heartbeat.
+pub type Heartbeat = [u8; 8];
 
 /// A client that was sent a challenge.
 struct Asked {
@@ -77,9 +75,6 @@ pub trait Unanswered: Send {
     /// Refuses a client that has not answered within that time.
     fn refuse(&self, within_s: u32);
 }
-
-/// Appends a ping with this payload.
-pub type AppendPing = fn(&[u8], &mut Vec<u8>);
 
 /// Closing timeout of connections without an option for it.
 pub const CLOSING_MAX: Duration = Duration::from_secs(2);
@@ -110,15 +105,11 @@ impl Watch {
     }
 
     /// The session has joined; from now on silence is judged.
-    pub fn opened(&self, key: WatchKey, append_ping: AppendPing, ping: &Ping) {
+    pub fn opened(&self, key: WatchKey, pings: &Arc<Pings>) {
         self.set_phase(
             key,
             Phase::Open {
-                append_ping,
-                interval_s: ping.interval.map_or(u32::MAX, whole_seconds),
-                timeout_s: ping.timeout.map_or(u32::MAX, whole_seconds),
-                payload_bytes: ping.payload_bytes.min(125) as u8,
-                any_traffic_counts: ping.restart_on_any_traffic,
+                pings: Arc::clone(pings),
                 pinged_at_s: None,
             },
         );
@@ -134,7 +125,7 @@ impl Watch {
         &self,
         key: WatchKey,
         heartbeat_s: u16,
-        heartbeat: &'static [u8],
+        heartbeat: &'static Heartbeat,
     ) {
         self.set_phase(
             key,
@@ -433,27 +424,20 @@ impl Watched {
                 connection.close();
                 None
             }
-            Phase::Open {
-                append_ping,
-                interval_s,
-                timeout_s,
-                payload_bytes,
-                any_traffic_counts,
-                pinged_at_s,
-            } => {
+            Phase::Open { pings, pinged_at_s } => {
                 // `since_s` is the time of the opening, or of the last answered ping.
-                let heard_s = match any_traffic_counts {
+                let heard_s = match pings.any_traffic_counts {
                     true => connection.received_at_s().max(self.since_s),
                     false => self.since_s,
                 };
                 match *pinged_at_s {
                     Some(at_s) if heard_s >= at_s.get() => *pinged_at_s = None,
-                    Some(at_s) if now_s.saturating_sub(at_s.get()) > *timeout_s => {
+                    Some(at_s) if now_s.saturating_sub(at_s.get()) > pings.timeout_s => {
                         return Some((Counter::ConnectionsClosedForSilence, Cause::NoPong));
                     }
-                    None if now_s.saturating_sub(heard_s) >= *interval_s => {
+                    None if now_s.saturating_sub(heard_s) >= pings.interval_s => {
                         *pinged_at_s = NonZeroU32::new(now_s);
-                        send_ping(connection, *append_ping, *payload_bytes);
+                        pings.send(connection);
                     }
                     Some(_) | None => {}
                 }
@@ -485,28 +469,12 @@ impl Watched {
     }
 }
 
-fn send_ping(connection: &Arc<Connection>, append_ping: AppendPing, payload_bytes: u8) {
-    let payload = vec![b'c'; payload_bytes.into()];
-    // A full queue has bytes in transit already; the stall limit judges it.
-    let _ = connection.append(|out| {
-        append_ping(&payload, out);
-        Ok::<(), ()>(())
-    });
-}
-
-fn send_heartbeat(connection: &Arc<Connection>, heartbeat: &[u8]) {
+fn send_heartbeat(connection: &Arc<Connection>, heartbeat: &Heartbeat) {
     // As with a ping.
     let _ = connection.append(|out| {
         out.extend_from_slice(heartbeat);
         Ok::<(), ()>(())
     });
-}
-
-/// At least one, as the clock ticks once a second.
-fn whole_seconds(duration: Duration) -> u32 {
-    u32::try_from(duration.as_millis().div_ceil(1000))
-        .unwrap_or(u32::MAX)
-        .max(1)
 }
 
 #[cfg(test)]
@@ -515,6 +483,6 @@ mod tests {
 
     #[test]
     fn an_idle_connection_costs_little() {
-        assert_eq!(size_of::<Watched>(), 40);
+        assert_eq!(size_of::<Watched>(), 32);
     }
 }

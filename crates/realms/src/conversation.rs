@@ -16,7 +16,6 @@ use crosstie_transport::{Connection, Ended, Outcome, Place, Protocol};
 use crate::entrance::Entrance;
 use crate::open::{Done, Left, Open, Turn};
 use crate::session::Stage;
-use crate::supervision::append_ping;
 
 mod opening;
 
@@ -239,8 +238,7 @@ impl Conversation {
             let watch = &self.entrance.listening.watch;
             match open.stage {
                 Stage::Joined => {
-                    let framing = open.session.peer.wire.framing;
-                    watch.opened(self.watch, append_ping(framing), &open.supervision.ping);
+                    watch.opened(self.watch, &open.supervision.pings);
                 }
                 stage => open.session.note_stage(self.watch, before, stage),
             }

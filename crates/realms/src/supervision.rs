@@ -1,15 +1,17 @@
 //! Supervision of an endpoint's connections: pings, maximum message size, and closing.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crosstie_config::{Ping, RawSocket, WebSocketOptions};
-use crosstie_front::watch::{AppendPing, CLOSING_MAX};
+use crosstie_front::pings::{AppendPing, Pings};
+use crosstie_front::watch::CLOSING_MAX;
 use crosstie_wamp::framing::{Framing, rawsocket};
 
 /// One value for all connections of an endpoint.
 #[derive(Debug)]
 pub(crate) struct Supervision {
-    pub(super) ping: Ping,
+    pub(super) pings: Arc<Pings>,
     /// Maximum message size of a session, in bytes.
     pub message_bytes_max: usize,
     /// Time for the peer to close its side after the last bytes were sent.
@@ -23,7 +25,9 @@ pub(crate) struct Supervision {
 impl From<&RawSocket> for Supervision {
     fn from(options: &RawSocket) -> Self {
         Self {
-            ping: options.ping,
+            pings: pings(&options.ping, |payload, out| {
+                Framing::RawSocket.ping(payload, out);
+            }),
             message_bytes_max: rawsocket::announced_length(options.message_bytes_max),
             closing_max: CLOSING_MAX,
             echo_close: false,
@@ -35,7 +39,10 @@ impl From<&RawSocket> for Supervision {
 impl From<&WebSocketOptions> for Supervision {
     fn from(options: &WebSocketOptions) -> Self {
         Self {
-            ping: options.ping,
+            // A server's frames are not masked.
+            pings: pings(&options.ping, |payload, out| {
+                Framing::WebSocketServer { batched: false }.ping(payload, out);
+            }),
             message_bytes_max: options.message_bytes_max,
             closing_max: options.close_handshake_timeout,
             echo_close: options.echo_close_codereason,
@@ -44,12 +51,6 @@ impl From<&WebSocketOptions> for Supervision {
     }
 }
 
-/// How the watch pings the clients of connections with that framing.
-pub(super) fn append_ping(framing: Framing) -> AppendPing {
-    match framing {
-        Framing::RawSocket => |payload, out| Framing::RawSocket.ping(payload, out),
-        Framing::LongPoll => |_, _| {},
-        // A server's frames are not masked.
-        _ => |payload, out| Framing::WebSocketServer { batched: false }.ping(payload, out),
-    }
+fn pings(ping: &Ping, append_ping: AppendPing) -> Arc<Pings> {
+    Arc::new(Pings::new(append_ping, ping))
 }
