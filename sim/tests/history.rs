@@ -1,7 +1,5 @@
 //! Event history, judged by a naive one: a list of everything that was published, walked for each question.
 
-use std::sync::Arc;
-
 use crosstie_routing::{
     ClientFeatures, CloseReason, Identity, Outbox, Realm, RealmConfig, Recording, Refused,
     SessionKey, Time,
@@ -95,14 +93,8 @@ impl Case {
         let mut config = RealmConfig::open("realm1");
         config.history = recordings.to_vec();
         let mut realm = Realm::new(config, chance.below(1 << 30) as u64);
-        let text = |text: &str| Arc::<str>::from(text);
         let sessions = AUTHIDS.iter().enumerate().map(|(name, authid)| {
-            let identity = Identity {
-                authid: text(authid),
-                authrole: text("anonymous"),
-                authmethod: text("anonymous"),
-                authprovider: text("static"),
-            };
+            let identity = Identity::new(*authid, "anonymous", "anonymous", "static");
             let joined = realm.join(Time(0), name, identity, ClientFeatures::default());
             joined.expect("is open").0
         });

@@ -106,12 +106,7 @@ struct Case {
 }
 
 fn identity() -> Identity {
-    Identity {
-        authid: "ann".into(),
-        authrole: "anonymous".into(),
-        authmethod: "ticket".into(),
-        authprovider: "static".into(),
-    }
+    Identity::new("ann", "anonymous", "ticket", "static")
 }
 
 fn fits(policy: MatchPolicy, pattern: &str, topic: &str) -> bool {

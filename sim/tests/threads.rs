@@ -229,12 +229,7 @@ impl Worker {
 
     fn join(&mut self) {
         let name = self.shared.names.fetch_add(1, Ordering::SeqCst) as Name + 1;
-        let identity = Identity {
-            authid: "worker".into(),
-            authrole: "anonymous".into(),
-            authmethod: "simulated".into(),
-            authprovider: "simulated".into(),
-        };
+        let identity = Identity::new("worker", "anonymous", "simulated", "simulated");
         let cancels = self.chance.one_in(2);
         let canceling = cancels.then_some(ClientFeature::CalleeCallCanceling);
         let progress = Some(ClientFeature::CalleeProgressiveCallResults);

@@ -111,12 +111,7 @@ impl Authenticators {
         {
             return Ok(Arc::clone(caller));
         }
-        let identity = Identity {
-            authid: authid.into(),
-            authrole: Arc::clone(role),
-            authmethod: "internal".into(),
-            authprovider: "static".into(),
-        };
+        let identity = Identity::new(authid, Arc::clone(role), "internal", "static");
         let manner = Manner {
             identity,
             is_shown: false,

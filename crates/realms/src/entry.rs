@@ -2,15 +2,16 @@
 
 use std::mem;
 use std::ops::ControlFlow;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
-use crosstie_auth::wamp::{Method, Methods, Principal, Provider};
+use crosstie_auth::wamp::{Methods, Principal};
 use crosstie_front::counters::{Counter, counters};
 use crosstie_front::end_reason::EndReason;
 use crosstie_routing::{Identity, JoinError, Refused as Unsent, error};
 use crosstie_wamp::{Dict, MessageType, SessionId};
 
 use crate::farewell::{Farewell, close_for_return, say_goodbye};
+use crate::logins;
 use crate::message_counts::Direction;
 use crate::pending_handshake::Wishes;
 use crate::session::{Session, State};
@@ -29,7 +30,7 @@ impl Session {
         let Some(realm) = router.realm(&principal.realm) else {
             return self.refuse_unknown(&principal);
         };
-        let identity = identity(&principal);
+        let identity = logins::identity(&principal);
         if let Some(flow) = self.refuse_unadmitted(&principal, &identity) {
             return flow;
         }
@@ -150,18 +151,4 @@ impl Session {
 fn shown(mut extra: Dict) -> Dict {
     extra.retain(|(key, _)| key != "verifier" && key != "scram_server_signature");
     extra
-}
-
-/// All sessions share the few names of methods and providers.
-fn identity(principal: &Principal) -> Identity {
-    static METHODS: LazyLock<[Arc<str>; Method::ALL.len()]> =
-        LazyLock::new(|| Method::ALL.map(|method| method.name().into()));
-    static PROVIDERS: LazyLock<[Arc<str>; Provider::ALL.len()]> =
-        LazyLock::new(|| Provider::ALL.map(|provider| provider.name().into()));
-    Identity {
-        authid: principal.authid.as_str().into(),
-        authrole: Arc::clone(&principal.authrole),
-        authmethod: Arc::clone(&METHODS[principal.authmethod as usize]),
-        authprovider: Arc::clone(&PROVIDERS[principal.authprovider as usize]),
-    }
 }

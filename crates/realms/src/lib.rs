@@ -40,6 +40,7 @@ mod issuer;
 pub mod judged;
 mod key_derivation;
 pub mod live_methods;
+mod logins;
 pub mod message_counts;
 mod not_joined;
 pub mod open;

@@ -52,12 +52,7 @@ impl MetaSession {
         runtime: Handle,
     ) -> Result<Self, String> {
         let manner = Manner {
-            identity: Identity {
-                authid: "crosstie.management".into(),
-                authrole: Role::TRUSTED.into(),
-                authmethod: "internal".into(),
-                authprovider: "static".into(),
-            },
+            identity: Identity::new("crosstie.management", Role::TRUSTED, "internal", "static"),
             is_shown: false,
             serializer: Serializer::MsgPack,
             message_bytes_max: MESSAGE_BYTES_MAX,

@@ -48,12 +48,7 @@ impl Rig {
 
     fn place(&self, role: &str) -> Place {
         let manner = Manner {
-            identity: Identity {
-                authid: "test".into(),
-                authrole: role.into(),
-                authmethod: "internal".into(),
-                authprovider: "static".into(),
-            },
+            identity: Identity::new("test", role, "internal", "static"),
             is_shown: true,
             serializer: Serializer::Json,
             message_bytes_max: 16 << 20,

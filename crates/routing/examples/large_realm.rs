@@ -168,12 +168,7 @@ fn handle(realm: &mut Realm<u32>, from: SessionKey, message: &Message<'_>, out: 
 }
 
 fn join(realm: &mut Realm<u32>) -> SessionKey {
-    let identity = Identity {
-        authid: "anonymous".into(),
-        authrole: "anonymous".into(),
-        authmethod: "anonymous".into(),
-        authprovider: "static".into(),
-    };
+    let identity = Identity::new("anonymous", "anonymous", "anonymous", "static");
     let joined = realm.join(Time(0), 7, identity, ClientFeatures::default());
     joined.expect("the role exists").0
 }

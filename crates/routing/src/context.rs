@@ -16,8 +16,8 @@ use crate::random::Random;
 use crate::session::{Session, Sessions};
 use crate::wildcard::WILDCARD_COMPONENTS_MAX;
 use crate::{
-    Action, ClientFeature, CloseReason, Denial, Disclose, DiscloseMe, Identity, Note, Outbox,
-    RealmConfig, Refused, RoleLimit, Time, Violation,
+    Action, ClientFeature, CloseReason, Denial, Disclose, DiscloseMe, Note, Outbox, RealmConfig,
+    Refused, RoleLimit, Time, Violation,
 };
 
 /// The parts of the realm that broker and dealer share.
@@ -252,9 +252,7 @@ impl<H> Context<'_, H> {
     #[cold]
     fn not_authorized(&self, from: SessionIndex, action: Action, uri: &str) -> Fault {
         let session = &self.sessions[from];
-        let Identity {
-            authid, authrole, ..
-        } = &session.identity;
+        let (authid, authrole) = (&session.identity.authid, &session.identity.authrole);
         let text = match action {
             Action::Publish => format!("session not authorized to publish to topic '{uri}'"),
             Action::Subscribe | Action::Register | Action::Call => format!(

@@ -100,12 +100,12 @@ pub(crate) fn read(given: &Value) -> Option<Handed> {
         return None;
     };
     let publisher = number("publisher").map(|session| {
-        let identity = Identity {
-            authid: text("authid").unwrap_or_default().into(),
-            authrole: text("authrole").unwrap_or_default().into(),
-            authmethod: "".into(),
-            authprovider: "".into(),
-        };
+        let identity = Identity::new(
+            text("authid").unwrap_or_default(),
+            text("authrole").unwrap_or_default(),
+            "",
+            "",
+        );
         (SessionId(session), identity)
     });
     let handed = Handed {

@@ -110,7 +110,7 @@ pub use counts::RealmCounts;
 pub use dealer::{Lease, OpenCalls};
 pub use fault::{Violation, error};
 pub use features::{ClientFeature, ClientFeatures, RealmFeatures, RolesMissing, router_roles};
-pub use identity::{Identity, SessionKey};
+pub use identity::{Identity, Login, SessionKey};
 pub use join_error::JoinError;
 pub use limits::Limits;
 pub use meta::meta_procedures;

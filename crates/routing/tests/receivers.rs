@@ -1,7 +1,6 @@
 //! The look ahead shows whoever the message then reaches.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use crosstie_routing::{
     ClientFeatures, CloseReason, Identity, Outbox, Realm, RealmConfig, Refused, SessionKey, Time,
@@ -37,13 +36,7 @@ const PAYLOAD: Payload<'_> = Payload {
 };
 
 fn join(realm: &mut Realm<char>, name: char) -> SessionKey {
-    let text = |text: &str| Arc::<str>::from(text);
-    let identity = Identity {
-        authid: text("x"),
-        authrole: text("anonymous"),
-        authmethod: text("anonymous"),
-        authprovider: text("static"),
-    };
+    let identity = Identity::new("x", "anonymous", "anonymous", "static");
     realm
         .join(Time(0), name, identity, ClientFeatures::default())
         .expect("the realm is open")

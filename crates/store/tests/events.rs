@@ -118,12 +118,7 @@ impl Rig {
         config.limits.history_answer_bytes_max = 64 << 20;
         let mut realm = Realm::new(config, 1);
         realm.set_epoch(1_000_000_000_000_000);
-        let who = Identity {
-            authid: "joe".into(),
-            authrole: "anonymous".into(),
-            authmethod: "anonymous".into(),
-            authprovider: "static".into(),
-        };
+        let who = Identity::new("joe", "anonymous", "anonymous", "static");
         let joined = realm.join(Time(0), (), who, ClientFeatures::default());
         let (session, _) = joined.expect("may join");
         Self {

@@ -247,12 +247,7 @@ impl Node {
     }
 
     pub(super) fn join(&mut self, now: Time, name: Name, features: ClientFeatures) -> SessionKey {
-        let identity = Identity {
-            authid: "somebody".into(),
-            authrole: "anonymous".into(),
-            authmethod: "simulated".into(),
-            authprovider: "simulated".into(),
-        };
+        let identity = Identity::new("somebody", "anonymous", "simulated", "simulated");
         let joined = self.realm.join(now, name, identity, features);
         joined.expect("anybody may join").0
     }

@@ -160,12 +160,8 @@ impl Simulation {
                 features,
                 welcomed,
             } => {
-                let identity = Identity {
-                    authid: authid.as_str().into(),
-                    authrole: authrole.as_str().into(),
-                    authmethod: "simulated".into(),
-                    authprovider: "simulated".into(),
-                };
+                let identity =
+                    Identity::new(authid.as_str(), authrole.as_str(), "simulated", "simulated");
                 let joined = self.realm.join(self.now, *name, identity, *features);
                 let (key, id) = joined.map_err(|refused| refused.to_string())?;
                 self.keys.insert(*name, key);

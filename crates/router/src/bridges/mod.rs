@@ -48,12 +48,12 @@ pub(crate) fn run(
     let model = model.clone();
     Ok(async move {
         let manner = Manner {
-            identity: Identity {
-                authid: format!("crosstie.{}", model.id).into(),
-                authrole: model.role.as_str().into(),
-                authmethod: "internal".into(),
-                authprovider: "static".into(),
-            },
+            identity: Identity::new(
+                format!("crosstie.{}", model.id),
+                model.role.as_str(),
+                "internal",
+                "static",
+            ),
             is_shown: true,
             serializer: Serializer::Json,
             message_bytes_max: MESSAGE_BYTES_MAX,

@@ -42,12 +42,7 @@ impl Setting {
     pub(super) fn new(state: &Arc<Registry>, known: Arc<JointState>, runtime: Handle) -> Arc<Self> {
         let joint = known.joint.clone();
         let manner = Manner {
-            identity: Identity {
-                authid: joint.id.as_str().into(),
-                authrole: joint.role.as_str().into(),
-                authmethod: "internal".into(),
-                authprovider: "joint".into(),
-            },
+            identity: Identity::new(joint.id.as_str(), joint.role.as_str(), "internal", "joint"),
             is_shown: true,
             serializer: SERIALIZER,
             message_bytes_max: joint.body_bytes_max + HEAD_BYTES_MAX,

@@ -76,12 +76,7 @@ impl Running {
             return Err("it leads to the realm that it begins in".to_owned());
         }
         let authid = model.authid.as_deref().unwrap_or(&model.id);
-        let identity = Identity {
-            authid: authid.into(),
-            authrole: model.role.as_str().into(),
-            authmethod: "internal".into(),
-            authprovider: "rlink".into(),
-        };
+        let identity = Identity::new(authid, model.role.as_str(), "internal", "rlink");
         let serializer = remote.serializer();
         let local = Local::join(room, &state.bounds.limits, identity, serializer)?;
         let local = Arc::new(local);

@@ -363,12 +363,7 @@ impl Subscription {
 
 /// The identity of another node's session, as subscribers see it.
 fn told(who: &Disclosed<'_>) -> Identity {
-    Identity {
-        authid: (*who.authid).into(),
-        authrole: (*who.authrole).into(),
-        authmethod: "".into(),
-        authprovider: "".into(),
-    }
+    Identity::new(&*who.authid, &*who.authrole, "", "")
 }
 
 #[cold]

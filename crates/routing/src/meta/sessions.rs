@@ -9,7 +9,7 @@ use crate::events::{ON_JOIN, ON_LEAVE};
 use crate::fault::{Fault, error};
 use crate::identity::SessionIndex;
 use crate::session::{Session, Sessions};
-use crate::{Identity, OnLeave, Outbox, Realm, SessionKey, Time};
+use crate::{Identity, Login, OnLeave, Outbox, Realm, SessionKey, Time};
 
 /// Places of a table examined per step, and ids encoded per step.
 const PLACES_PER_STEP: usize = 16;
@@ -62,9 +62,7 @@ impl<H> Realm<H> {
         if !session.is_welcomed || !self.events.is_watched() {
             return;
         }
-        let Identity {
-            authid, authrole, ..
-        } = &session.identity;
+        let (authid, authrole) = (&session.identity.authid, &session.identity.authrole);
         let mut arguments = vec![Value::from(session.id.0)];
         if self.config.on_leave == OnLeave::Specified {
             arguments.extend([Value::from(&**authid), Value::from(&**authrole)]);
@@ -144,12 +142,12 @@ pub(super) fn no_such_session(id: u64) -> Fault {
 
 /// The public details of a session: the specification's fields, then Crossbar.io's.
 pub(super) fn describe<H>(realm: &str, session: &Session<H>, out: &dyn Outbox<H>) -> Dict {
-    let Identity {
-        authid,
+    let Identity { authid, login } = &session.identity;
+    let Login {
         authrole,
         authmethod,
         authprovider,
-    } = &session.identity;
+    } = &**login;
     let mut details = vec![
         ("session".to_owned(), Value::from(session.id.0)),
         ("authid".to_owned(), Value::from(&**authid)),

@@ -454,24 +454,21 @@ impl Player {
     }
 
     fn join(&mut self, who: char, attributes: &str) -> Result<(), String> {
-        let mut identity = Identity {
-            authid: who.to_lowercase().to_string().into(),
-            authrole: "anonymous".into(),
-            authmethod: "anonymous".into(),
-            authprovider: "static".into(),
-        };
+        let mut authid = who.to_lowercase().to_string();
+        let mut role = "anonymous";
         let mut features = ClientFeatures::default();
         let mut authextra = Dict::new();
         for (key, value) in pairs(attributes) {
             match key {
-                "role" => identity.authrole = value.into(),
-                "authid" => identity.authid = value.into(),
+                "role" => role = value,
+                "authid" => value.clone_into(&mut authid),
                 "features" => features = notation::features(value)?,
                 "forgetful" => features = features.forgetful(),
                 "authextra" => authextra = notation::dict(value)?,
                 _ => return Err(format!("no such attribute: {key}")),
             }
         }
+        let identity = Identity::new(authid, role, "anonymous", "static");
         let now = self.now;
         match self.realm().join(now, who, identity, features) {
             Ok((key, id)) => {

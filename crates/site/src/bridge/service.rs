@@ -125,12 +125,7 @@ impl Bridge {
             realms: Arc::clone(&grounds.realms),
             realm: model.realm.clone(),
             counts: grounds.requests.of(kind_name, &model.realm),
-            identity: Identity {
-                authid: authid.into(),
-                authrole: model.role.as_str().into(),
-                authmethod: "internal".into(),
-                authprovider: "static".into(),
-            },
+            identity: Identity::new(authid, model.role.as_str(), "internal", "static"),
             place: OnceLock::new(),
         }
     }

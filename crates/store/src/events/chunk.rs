@@ -1,6 +1,8 @@
 //! Events as bytes: some of them together, with checksums.
 
-use crosstie_routing::{Identity, Recorded};
+use std::sync::Arc;
+
+use crosstie_routing::{Identity, Login, Recorded};
 use crosstie_wamp::codec::{self, Limits};
 use crosstie_wamp::{Dict, PublicationId, Receivers, Serializer, SessionId, Value};
 
@@ -163,12 +165,7 @@ fn take_attributes(event: &mut Recorded, bytes: &[u8]) -> Option<()> {
     let Ok(Value::Dict(attributes)) = read else {
         return None;
     };
-    let mut who = Identity {
-        authid: "".into(),
-        authrole: "".into(),
-        authmethod: "".into(),
-        authprovider: "".into(),
-    };
+    let (mut authid, mut login) = (Arc::<str>::default(), Login::default());
     let (mut session, mut lists) = (None, Receivers::default());
     for (name, value) in attributes {
         let names = |value: &Value| match value {
@@ -186,10 +183,10 @@ fn take_attributes(event: &mut Recorded, bytes: &[u8]) -> Option<()> {
             "eligible" => lists.eligible = Some(sessions(&value)?),
             "exclude" => lists.exclude = Some(sessions(&value)?),
             "session" => session = Some(SessionId(value.as_u64()?)),
-            "authid" => who.authid = value.as_str()?.into(),
-            "authrole" => who.authrole = value.as_str()?.into(),
-            "authmethod" => who.authmethod = value.as_str()?.into(),
-            "authprovider" => who.authprovider = value.as_str()?.into(),
+            "authid" => authid = value.as_str()?.into(),
+            "authrole" => login.authrole = value.as_str()?.into(),
+            "authmethod" => login.authmethod = value.as_str()?.into(),
+            "authprovider" => login.authprovider = value.as_str()?.into(),
             "eligible_authid" => lists.eligible_authid = Some(names(&value)?),
             "eligible_authrole" => lists.eligible_authrole = Some(names(&value)?),
             "exclude_authid" => lists.exclude_authid = Some(names(&value)?),
@@ -201,7 +198,10 @@ fn take_attributes(event: &mut Recorded, bytes: &[u8]) -> Option<()> {
             _ => return None,
         }
     }
-    event.publisher = session.map(|session| (session, who));
+    event.publisher = session.map(|session| {
+        let login = Arc::new(login);
+        (session, Identity { authid, login })
+    });
     event.receivers = (lists != Receivers::default()).then(|| Box::new(lists));
     Some(())
 }
@@ -258,16 +258,10 @@ mod tests {
     }
 
     fn full() -> Recorded {
-        let name = |text: &str| text.into();
         Recorded {
             publisher: Some((
                 SessionId(9),
-                Identity {
-                    authid: name("joe"),
-                    authrole: name("user"),
-                    authmethod: name("wampcra"),
-                    authprovider: name("static"),
-                },
+                Identity::new("joe", "user", "wampcra", "static"),
             )),
             topic: "com.other".into(),
             receivers: Some(Box::new(Receivers {

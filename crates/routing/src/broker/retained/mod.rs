@@ -416,9 +416,7 @@ impl Event {
             list.as_ref()
                 .map_or(absent, |list| list.contains(&session.id))
         };
-        let Identity {
-            authid, authrole, ..
-        } = &session.identity;
+        let (authid, authrole) = (&session.identity.authid, &session.identity.authrole);
         known(&lists.eligible, true)
             && named(&lists.eligible_authid, authid, true)
             && named(&lists.eligible_authrole, authrole, true)
