@@ -5,50 +5,48 @@ use std::hash::Hash;
 use crosstie_collections::GrowingMap;
 use rustc_hash::FxBuildHasher;
 
-/// One word while it is empty, whereas a hash set takes four, and no table for the only key. Its longest insertion is
-/// bounded ([`GrowingMap`]).
+/// Two words, and nothing behind them for the only key, whereas a hash set takes four and a table. Its longest insertion
+/// is bounded ([`GrowingMap`]).
 #[derive(Debug)]
-pub(crate) struct RareSet<K>(Option<Box<Keys<K>>>);
-
-#[derive(Debug)]
-enum Keys<K> {
+pub(crate) enum RareSet<K> {
+    Empty,
     One(K),
     /// Two or more, or one that is left of them.
-    Some(GrowingMap<K, (), FxBuildHasher>),
+    Some(Box<GrowingMap<K, (), FxBuildHasher>>),
 }
 
 impl<K: Copy + Eq + Hash> RareSet<K> {
     pub(crate) fn new() -> Self {
-        Self(None)
+        Self::Empty
     }
 
     pub(crate) fn len(&self) -> usize {
-        match self.0.as_deref() {
-            None => 0,
-            Some(Keys::One(_)) => 1,
-            Some(Keys::Some(set)) => set.len(),
+        match self {
+            Self::Empty => 0,
+            Self::One(_) => 1,
+            Self::Some(set) => set.len(),
         }
     }
 
     pub(crate) fn contains(&self, key: &K) -> bool {
-        match self.0.as_deref() {
-            None => false,
-            Some(Keys::One(one)) => one == key,
-            Some(Keys::Some(set)) => set.get(key).is_some(),
+        match self {
+            Self::Empty => false,
+            Self::One(one) => one == key,
+            Self::Some(set) => set.get(key).is_some(),
         }
     }
 
     pub(crate) fn insert(&mut self, key: K) {
-        match self.0.as_deref_mut() {
-            None => self.0 = Some(Box::new(Keys::One(key))),
-            Some(Keys::One(one)) if *one == key => {}
-            Some(Keys::One(one)) => {
+        match self {
+            Self::Empty => *self = Self::One(key),
+            Self::One(one) if *one == key => {}
+            Self::One(one) => {
                 let mut set = GrowingMap::new();
                 set.insert(*one, ());
                 set.insert(key, ());
-                self.0 = Some(Box::new(Keys::Some(set)));
+                *self = Self::Some(Box::new(set));
             }
-            Some(Keys::Some(set)) => {
+            Self::Some(set) => {
                 set.insert(key, ());
             }
         }
@@ -56,23 +54,23 @@ impl<K: Copy + Eq + Hash> RareSet<K> {
 
     /// Removes a key; returns whether it was present.
     pub(crate) fn remove(&mut self, key: &K) -> bool {
-        let (was_there, is_empty) = match self.0.as_deref_mut() {
-            None => return false,
-            Some(Keys::One(one)) => (one == key, one == key),
-            Some(Keys::Some(set)) => (set.remove(key).is_some(), set.is_empty()),
+        let (was_there, is_empty) = match self {
+            Self::Empty => return false,
+            Self::One(one) => (one == key, one == key),
+            Self::Some(set) => (set.remove(key).is_some(), set.is_empty()),
         };
         if is_empty {
-            self.0 = None;
+            *self = Self::Empty;
         }
         was_there
     }
 
     /// At most that many of its keys.
     pub(crate) fn some(&self, count_max: usize) -> Vec<K> {
-        match self.0.as_deref() {
-            None => Vec::new(),
-            Some(Keys::One(one)) => Vec::from_iter((count_max > 0).then_some(*one)),
-            Some(Keys::Some(set)) => set.keys().take(count_max).copied().collect(),
+        match self {
+            Self::Empty => Vec::new(),
+            Self::One(one) => Vec::from_iter((count_max > 0).then_some(*one)),
+            Self::Some(set) => set.keys().take(count_max).copied().collect(),
         }
     }
 }
@@ -107,11 +105,10 @@ mod tests {
     fn an_empty_one_holds_nothing_and_a_single_key_no_table() {
         let mut set = RareSet::new();
         set.insert(1_u32);
-        assert!(matches!(set.0.as_deref(), Some(Keys::One(1))));
+        assert!(matches!(set, RareSet::One(1)));
         set.insert(2);
         assert!(set.remove(&1) && set.remove(&2));
-        assert!(set.0.is_none());
-        assert_eq!(size_of::<RareSet<u32>>(), size_of::<usize>());
-        assert_eq!(size_of::<Keys<u32>>(), 40);
+        assert!(matches!(set, RareSet::Empty));
+        assert_eq!(size_of::<RareSet<u32>>(), 2 * size_of::<usize>());
     }
 }

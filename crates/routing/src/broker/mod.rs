@@ -64,8 +64,9 @@ struct Subscription {
     waiting: Option<Box<Waiting>>,
     /// The subscribers that acknowledge events.
     acknowledging: Option<Box<Acknowledging>>,
-    /// The session that subscribed first. The topic stays on its account while it is a subscriber.
-    payer: Option<SessionIndex>,
+    /// The session that subscribed first. The topic stays on its account while it is a subscriber; afterwards it is
+    /// [`SessionIndex::NONE`].
+    payer: SessionIndex,
     created: Time,
 }
 
@@ -480,4 +481,15 @@ fn permit_publish<H>(
     }
     let disclose = context.authorize(from, Action::Publish, topic, MatchPolicy::Exact)?;
     context.disclose(disclose.publisher, options.disclose_me)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Most idle sessions have one of their own.
+    #[test]
+    fn a_subscription_costs_little() {
+        assert!(size_of::<Subscription>() <= 104);
+    }
 }

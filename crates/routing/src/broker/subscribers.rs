@@ -72,7 +72,7 @@ impl Broker {
         let subscription = &mut self.subscriptions[key.0 as usize];
         let mut bytes = SUBSCRIBER_BYTES;
         if known.is_none() {
-            subscription.payer = Some(from);
+            subscription.payer = from;
             bytes += subscription.bytes();
         }
         context.hold(from, bytes);
@@ -134,7 +134,7 @@ impl Broker {
             shards: None,
             waiting: None,
             acknowledging: None,
-            payer: None,
+            payer: SessionIndex::NONE,
             created,
         }) as u32);
         self.by_topic.insert(match_policy, topic, key);
@@ -160,8 +160,8 @@ impl Broker {
             bytes += Waiting::bytes(waiting.leave(from));
             waits = !waiting.is_empty();
         }
-        if subscription.payer == Some(from) {
-            subscription.payer = None;
+        if subscription.payer == from {
+            subscription.payer = SessionIndex::NONE;
             bytes += subscription.bytes();
         }
         context.hold(from, -bytes);
