@@ -72,6 +72,9 @@ pub struct Node {
     pub(crate) awaits_former: bool,
 }
 
+/// Time for other threads to complete what they have begun when all parts have started.
+const SETTLING: Duration = Duration::from_millis(100);
+
 impl Node {
     /// Runs the node until it ends; `next_signal` returns the name of each signal that shall end it.
     pub async fn run(mut self, mut next_signal: impl AsyncFnMut() -> &'static str) -> Outcome {
@@ -200,6 +203,11 @@ impl Node {
             Some(_) => {
                 let pid = std::process::id();
                 info!("Ready; to stop: SIGINT or SIGTERM to process {pid}");
+                tokio::spawn(async {
+                    // Other threads complete what they have begun.
+                    tokio::time::sleep(SETTLING).await;
+                    crosstie_router::unmap_program();
+                });
             }
             // Signals are for the program around it.
             None => info!("Ready"),

@@ -65,6 +65,7 @@ pub use crosstie_realms::certificate::certificates;
 pub use crosstie_routing::meta_procedures;
 pub use crosstie_site::overview::{COMPONENT_STATES, ComponentOverview, Overview, WorkerOverview};
 pub use crosstie_site::programs::{Executable, Program, Programs, Running};
+pub use crosstie_transport::unmap_program;
 pub use crosstie_transport::{descriptors, handed, passed};
 pub use error::{StartError, StartFault, StopError};
 pub use joint_state::JointStatus;

@@ -9,6 +9,7 @@ const LINES_MAX: usize = 600;
 const UNSAFE: &[&str] = &[
     "crates/transport/src/allocator.rs",
     "crates/transport/src/handed.rs",
+    "crates/transport/src/image.rs",
     "crates/transport/src/memory.rs",
     "crates/transport/src/readiness.rs",
     "crates/wamp/src/codec/json/plain.rs",

@@ -25,6 +25,7 @@ mod end;
 mod filtering;
 mod flush;
 pub mod handed;
+mod image;
 mod kept;
 mod ledger;
 mod listener;
@@ -63,6 +64,7 @@ pub use cork::{
     appended_bytes, is_line_long, is_much_appended, relieve, thread_number, uncork, uncork_all,
     uncork_few,
 };
+pub use image::unmap_program;
 pub use kept::Kept;
 pub use listener::{Endpoint, Listener, TcpOptions, bind_group};
 pub use mailbox::{Portion, Taken, Taker};
