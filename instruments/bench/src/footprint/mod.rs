@@ -137,8 +137,9 @@ impl Held {
     }
 }
 
-/// Time for the allocator and the router's own threads to come to rest.
-const SETTLING: Duration = Duration::from_millis(300);
+/// Time for the allocator and the router's own threads to come to rest. Each second some of these look at all connections,
+/// and code that runs first then is mapped first then.
+const SETTLING: Duration = Duration::from_millis(1_500);
 
 /// How long the opening of all sessions may take.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -356,8 +357,9 @@ impl Instrument for Footprint {
             Part::Idle => most("memory at rest, MiB", "router_pss_bytes", 8.0).in_units_of(MIB),
             Part::Sessions(case) => {
                 let bound = match case.transport {
-                    Transport::RawSocket => 2_048.0,
-                    Transport::WebSocket | Transport::WebSocketBatched => 3_072.0,
+                    Transport::RawSocket | Transport::WebSocket | Transport::WebSocketBatched => {
+                        1_250.0
+                    }
                     Transport::WebSocketDeflated | Transport::WebSocketDeflatedApart => 65_536.0,
                 };
                 let what = format!("memory per idle session, bytes, {case}");
