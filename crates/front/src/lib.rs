@@ -20,6 +20,7 @@ pub mod counters;
 pub mod end_reason;
 mod ends;
 pub mod http_client;
+pub mod issuer;
 pub mod listen;
 pub mod markup;
 pub mod origins;

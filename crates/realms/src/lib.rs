@@ -36,7 +36,6 @@ mod hosted;
 mod hourly_lines;
 pub mod http;
 mod in_realm;
-mod issuer;
 pub mod judged;
 mod key_derivation;
 pub mod live_methods;

@@ -9,14 +9,14 @@ use std::sync::{Arc, Weak};
 use crosstie_auth::wamp::jwt::Jwks;
 use crosstie_auth::wamp::{Jwt, Method, Methods};
 use crosstie_config::read_principals;
+use crosstie_front::issuer::Issuer;
 use crosstie_front::stamp::{PERIOD, Stamp, stamp};
 use crosstie_routing::Revocation;
 use parking_lot::{Mutex, RwLock};
 use tokio::task::AbortHandle;
 
 use crate::door::Door;
-use crate::elsewhere::Slot;
-use crate::issuer::{Fetched, Issuer};
+use crate::elsewhere::{Outcome, Slot};
 
 /// The current methods. A handshake continues with those of its beginning.
 pub struct LiveMethods {
@@ -28,9 +28,6 @@ pub struct LiveMethods {
     /// Periodic tasks, which end with this value.
     tasks: Mutex<Vec<AbortHandle>>,
 }
-
-/// The interval of a failing server doubles with each failure, up to this number of times.
-const RETRY_DOUBLINGS_MAX: u32 = 10;
 
 impl LiveMethods {
     /// Reads the principals' files, if any, and starts to follow the files and the URLs of keys. Principals that are
@@ -80,7 +77,13 @@ impl LiveMethods {
             return successor.want_keys(slot);
         }
         let issuer = self.issuer.as_ref();
-        let is_asked = issuer.is_some_and(|issuer| issuer.want(slot));
+        let waiting = Arc::downgrade(slot);
+        let fill = move |keys: &Arc<Jwks>| {
+            if let Some(slot) = waiting.upgrade() {
+                slot.fill(Outcome::Keys(Arc::clone(keys)));
+            }
+        };
+        let is_asked = issuer.is_some_and(|issuer| issuer.want(fill));
         (!is_asked).then(|| self.keys())
     }
 
@@ -160,44 +163,22 @@ impl Drop for LiveMethods {
     }
 }
 
-/// Fetches the issuer's keys at intervals.
+/// Keeps the issuer's keys.
 async fn follow(live: Weak<LiveMethods>, issuer: Arc<Issuer>, door: Arc<Door>) {
-    let (min, max) = issuer.source.refresh.clone().into_inner();
-    let mut failed = 0;
-    loop {
-        let fetched = issuer.fetch().await;
-        let Some(live) = live.upgrade() else {
-            return;
-        };
-        let url = &issuer.source.url;
-        door.note_read(
-            &live,
-            shown(url),
-            fetched.as_ref().map(|_| ()).map_err(|why| &**why),
-        );
-        let rest = match fetched {
-            Ok(Fetched { keys, holds }) => {
-                failed = 0;
+    let take = |issuer: &Issuer, fetched: Result<Jwks, String>| {
+        let live = live.upgrade()?;
+        let outcome = fetched.as_ref().map(|_| ()).map_err(|why| &**why);
+        door.note_read(&live, issuer.shown_url(), outcome);
+        match fetched {
+            Ok(keys) => {
                 let is_new = live.put_keys(keys);
-                door.note_keys(url, Ok(is_new));
-                holds.unwrap_or(max)
+                door.note_keys(issuer.url(), Ok(is_new));
             }
-            Err(why) => {
-                door.note_keys(url, Err(&why));
-                failed += 1;
-                min.saturating_mul(1 << failed.min(RETRY_DOUBLINGS_MAX))
-            }
-        };
-        issuer.answer(&live.keys());
-        drop(live);
-        issuer.rest(rest.clamp(min, max)).await;
-    }
-}
-
-/// A URL without its login and its query, which may be secret.
-fn shown(url: &str) -> &str {
-    let url = url.split(['?', '#']).next().unwrap_or_default();
-    url.rsplit_once('@').map_or(url, |(_, rest)| rest)
+            Err(why) => door.note_keys(issuer.url(), Err(&why)),
+        }
+        Some(live.keys())
+    };
+    issuer.follow(take).await;
 }
 
 async fn watch(
@@ -286,21 +267,5 @@ impl std::fmt::Display for Files {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let paths = self.configured.files.iter().map(|file| &*file.path);
         f.write_str(&paths.collect::<Vec<_>>().join(", "))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::shown;
-
-    #[test]
-    fn a_shown_url_has_no_secret() {
-        for (url, expected) in [
-            ("https://keys.example/a", "https://keys.example/a"),
-            ("https://keys.example/a?token=x#y", "https://keys.example/a"),
-            ("https://joe:secret@keys.example/a", "keys.example/a"),
-        ] {
-            assert_eq!(shown(url), expected, "{url}");
-        }
     }
 }

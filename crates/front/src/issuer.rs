@@ -1,25 +1,23 @@
-//! Keys of token issuers that are fetched by URL: when the listener starts, again at intervals, and for a token with an
-//! unknown key.
+//! Keys of token issuers that are fetched by URL: at the start, again at intervals, and for a token with an unknown key.
 //!
 //! One task queries the issuer's server, never more often than configured, however many tokens name unknown keys. A
-//! handshake with such a token waits for a query in progress.
+//! login with such a token waits for a query in progress.
 
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crosstie_auth::wamp::jwt::{Jwks, KeysUrl};
-use crosstie_front::http_client::Outgoing;
 use hyper::header::{AGE, CACHE_CONTROL, HeaderMap};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::elsewhere::{Outcome, Slot};
+use crate::http_client::Outgoing;
 
 /// An issuer's server.
-pub(super) struct Issuer {
-    pub(super) source: Arc<KeysUrl>,
+pub struct Issuer {
+    source: Arc<KeysUrl>,
     server: Outgoing,
     asking: Mutex<Asking>,
     wanted: Notify,
@@ -31,22 +29,28 @@ struct Asking {
     is_under_way: bool,
     /// The time of the last query.
     last: Option<Instant>,
-    /// Handshakes that wait, which the router's bound on pending handshakes includes.
-    waiting: Vec<Weak<Slot>>,
+    /// Logins that wait, which a bound on pending logins includes.
+    waiting: Vec<Waiting>,
 }
+
+/// Gets the keys that are in force after a query.
+type Waiting = Box<dyn FnOnce(&Arc<Jwks>) + Send>;
 
 /// Fetched keys, and the time for which the server declares them valid.
-pub(super) struct Fetched {
-    pub(super) keys: Jwks,
-    pub(super) holds: Option<Duration>,
+struct Fetched {
+    keys: Jwks,
+    holds: Option<Duration>,
 }
 
+/// The interval of a failing server doubles with each failure, up to this number of times.
+const RETRY_DOUBLINGS_MAX: u32 = 10;
+
 impl Issuer {
-    pub(crate) fn new(source: &Arc<KeysUrl>, directory: &Path) -> io::Result<Self> {
+    pub fn new(source: &Arc<KeysUrl>, directory: &Path) -> io::Result<Self> {
         let files = source.ca_certificates.iter();
         let files: Vec<_> = files.map(|path| directory.join(path)).collect();
         let asking = Asking {
-            // The first answer is pending, also for handshakes that arrive before the query.
+            // The first answer is pending, also for logins that arrive before the query.
             is_under_way: true,
             ..Asking::default()
         };
@@ -58,8 +62,37 @@ impl Issuer {
         })
     }
 
-    /// Fills `slot` with the keys of the next answer. Returns whether an answer is to come.
-    pub(super) fn want(&self, slot: &Arc<Slot>) -> bool {
+    /// Fetches the keys at intervals. `take` gets each outcome, and returns the keys that are in force; it ends this by
+    /// returning none.
+    pub async fn follow(
+        &self,
+        mut take: impl FnMut(&Self, Result<Jwks, String>) -> Option<Arc<Jwks>>,
+    ) {
+        let (min, max) = self.source.refresh.clone().into_inner();
+        let mut failed = 0;
+        loop {
+            let (outcome, rest) = match self.fetch().await {
+                Ok(Fetched { keys, holds }) => {
+                    failed = 0;
+                    (Ok(keys), holds.unwrap_or(max))
+                }
+                Err(why) => {
+                    failed += 1;
+                    let doublings = failed.min(RETRY_DOUBLINGS_MAX);
+                    (Err(why), min.saturating_mul(1 << doublings))
+                }
+            };
+            let Some(keys) = take(self, outcome) else {
+                return;
+            };
+            self.answer(&keys);
+            drop(keys);
+            self.rest(rest.clamp(min, max)).await;
+        }
+    }
+
+    /// Passes the keys of the next answer to `waiting`. Returns whether an answer is to come.
+    pub fn want(&self, waiting: impl FnOnce(&Arc<Jwks>) + Send + 'static) -> bool {
         let mut asking = self.asking.lock();
         if !asking.is_under_way {
             let least = *self.source.refresh.start();
@@ -69,12 +102,21 @@ impl Issuer {
             asking.is_under_way = true;
             self.wanted.notify_one();
         }
-        asking.waiting.push(Arc::downgrade(slot));
+        asking.waiting.push(Box::new(waiting));
         true
     }
 
+    pub fn url(&self) -> &str {
+        &self.source.url
+    }
+
+    /// The URL without its login and its query, which may be secret.
+    pub fn shown_url(&self) -> &str {
+        shown(&self.source.url)
+    }
+
     /// Queries the issuer's server.
-    pub(super) async fn fetch(&self) -> Result<Fetched, String> {
+    async fn fetch(&self) -> Result<Fetched, String> {
         {
             let mut asking = self.asking.lock();
             asking.is_under_way = true;
@@ -97,32 +139,38 @@ impl Issuer {
         })
     }
 
-    /// Gives the current keys to all waiting handshakes.
-    pub(crate) fn answer(&self, keys: &Arc<Jwks>) {
+    /// Gives the current keys to all waiting logins.
+    fn answer(&self, keys: &Arc<Jwks>) {
         let waiting = {
             let mut asking = self.asking.lock();
             asking.is_under_way = false;
             std::mem::take(&mut asking.waiting)
         };
-        for slot in waiting.into_iter().filter_map(|slot| slot.upgrade()) {
-            slot.fill(Outcome::Keys(Arc::clone(keys)));
+        for each in waiting {
+            each(keys);
         }
     }
 
-    /// Waits until the next query is due: after `rest`, or earlier if a handshake needs one.
-    pub(super) async fn rest(&self, rest: Duration) {
+    /// Waits until the next query is due: after `rest`, or earlier if a login needs one.
+    async fn rest(&self, rest: Duration) {
         let rest = tokio::time::sleep(rest);
         tokio::pin!(rest);
         loop {
             tokio::select! {
                 () = &mut rest => return,
-                // The handshake that needed it may have been answered already.
+                // The login that needed it may have been answered already.
                 () = self.wanted.notified() => if self.asking.lock().is_under_way {
                     return;
                 },
             }
         }
     }
+}
+
+/// A URL without its login and its query.
+fn shown(url: &str) -> &str {
+    let url = url.split(['?', '#']).next().unwrap_or_default();
+    url.rsplit_once('@').map_or(url, |(_, rest)| rest)
 }
 
 /// The freshness lifetime of a response (RFC 9111, section 5.2.2); `None` if it declares none.
@@ -151,6 +199,17 @@ fn holds(headers: &HeaderMap) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_shown_url_has_no_secret() {
+        for (url, expected) in [
+            ("https://keys.example/a", "https://keys.example/a"),
+            ("https://keys.example/a?token=x#y", "https://keys.example/a"),
+            ("https://joe:secret@keys.example/a", "keys.example/a"),
+        ] {
+            assert_eq!(shown(url), expected, "{url}");
+        }
+    }
 
     #[test]
     fn freshness_follows_the_headers() {
