@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -94,10 +95,14 @@ class Crosstie(Broker):
     """A router process whose only transport speaks AMQP."""
 
     def __init__(
-        self, directory: Path, amqp: dict | None = None, transport: dict | None = None
+        self,
+        directory: Path,
+        amqp: dict | None = None,
+        transport: dict | None = None,
+        beside: Sequence[dict] = (),
     ) -> None:
         self.directory = directory
-        self.configuration = configuration(amqp, transport)
+        self.configuration = configuration(amqp, transport, beside)
         self.router = Router(directory, config=self.configuration)
         super().__init__("crosstie", *self.router.address("amqp"))
 
@@ -116,8 +121,10 @@ class Crosstie(Broker):
         self.router.stop()
 
 
-def configuration(amqp: dict | None = None, transport: dict | None = None) -> dict:
-    """Return a node with an AMQP transport named `amqp`, and pages on one named `tcp`."""
+def configuration(
+    amqp: dict | None = None, transport: dict | None = None, beside: Sequence[dict] = ()
+) -> dict:
+    """Return a node with an AMQP transport named `amqp`, pages on one named `tcp`, and others."""
     people = {
         "users": [{"name": name, "password": password} for name, password in USERS.items()],
         "vhosts": [
@@ -125,7 +132,7 @@ def configuration(amqp: dict | None = None, transport: dict | None = None) -> di
         ],
     }
     spoken = {"type": "amqp", "id": "amqp", "endpoint": config.tcp(), **(transport or {})}
-    node = config.plain(spoken, config.universal("tcp", config.tcp()))
+    node = config.plain(spoken, config.universal("tcp", config.tcp()), *beside)
     node["workers"][0]["amqp"] = {**people, **(amqp or {})}
     return node
 

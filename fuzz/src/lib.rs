@@ -10,6 +10,7 @@ pub mod framing;
 pub mod joints;
 pub mod ledger;
 pub mod mutation;
+pub mod oauth2;
 pub mod proxy;
 pub mod scenario;
 pub mod store;

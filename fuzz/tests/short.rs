@@ -6,7 +6,8 @@ use std::panic;
 
 use crosstie_fuzz::mutation::{Random, mutated};
 use crosstie_fuzz::{
-    amqp, codec, fabric, framing, joints, ledger, proxy, scenario, store, streams, web, x509,
+    amqp, codec, fabric, framing, joints, ledger, oauth2, proxy, scenario, store, streams, web,
+    x509,
 };
 use crosstie_wamp::Serializer;
 
@@ -278,6 +279,16 @@ fn jetstream_answer() {
 #[test]
 fn proxy_header() {
     check("proxy_header", &proxy::seeds(), proxy::header);
+}
+
+#[test]
+fn oauth2_claims() {
+    check("oauth2_claims", &oauth2::claims_seeds(), oauth2::claims);
+}
+
+#[test]
+fn oauth2_scope() {
+    check("oauth2_scope", &oauth2::scope_seeds(), oauth2::scope);
 }
 
 #[test]

@@ -6,12 +6,14 @@
 //! User, vhost ─▶ Permissions ─▶ may(Access::Write, "a queue's or an exchange's name")
 //! a private key in PEM ─▶ private_key::why_unusable ─▶ the reason why TLS cannot use it
 //! a certificate in DER ─▶ x509::read ─▶ its subject, alternative names, validity and extensions
+//! a token ─▶ oauth2::Rules ─▶ oauth2::Token ─▶ Grants ─▶ may(Access::Write, "a queue's or an exchange's name")
 //! HELLO, AUTHENTICATE, … ─▶ wamp::Handshake ─▶ wamp::Principal, or a refusal
 //! ```
 //!
 //! Never: IO, a clock, randomness of its own (a salt is an argument).
 
 mod guesses;
+pub mod oauth2;
 mod origin;
 mod password;
 mod permissions;

@@ -28,6 +28,11 @@ pub trait Judge: fmt::Debug + Send + Sync {
 
     /// Whether a topic exchange may be accessed so with a routing key.
     fn may_topic(&self, access: Access, exchange: &str, routing_key: &str) -> bool;
+
+    /// The end of the text of a refusal, if there is more to say than that.
+    fn remark(&self) -> Option<String> {
+        None
+    }
 }
 
 /// Three patterns, one per kind of access; or a judge.
@@ -130,6 +135,15 @@ impl Permissions {
                 .is_none_or(|of_exchange| of_exchange.pattern(access).allows(routing_key)),
             Some(More::Judge(judge)) => judge.may_topic(access, exchange, routing_key),
         }
+    }
+
+    /// The end of the text of a refusal: nothing, or a judge's words.
+    pub fn remark(&self) -> String {
+        let remark = match &self.more {
+            Some(More::Judge(judge)) => judge.remark(),
+            _ => None,
+        };
+        remark.unwrap_or_default()
     }
 
     /// The patterns as given, or equivalent ones: for configuring, writing and reading.

@@ -1,7 +1,8 @@
-//! Clients that wait for an answer about their rights: the method that needs it is handled again.
+//! Clients that wait for an answer about their rights or their new secret: the method that needs it is handled again.
 
 use std::sync::Arc;
 
+use crate::backends::{HttpRights, TokenRights};
 use crate::broker::Broker;
 use crate::handled::{End, Handled};
 use crate::peer::Peer;
@@ -9,29 +10,52 @@ use crate::peer::Peer;
 impl Peer {
     /// Whether the last method lacked a right that is not known.
     pub(crate) fn wants_right(&self) -> bool {
-        let rights = self.rights.as_ref();
-        rights.is_some_and(|rights| rights.wants())
+        self.asked_rights().is_some_and(|rights| rights.wants())
     }
 
     /// The same; then the right is asked for, and the client is not read until the answer is there.
     pub(crate) fn awaits_right(self: &Arc<Self>, broker: &Broker) -> bool {
-        let Some(rights) = self.rights.as_ref().filter(|rights| rights.begins_to_ask()) else {
+        let rights = self.asked_rights();
+        let Some(rights) = rights.filter(|rights| rights.begins_to_ask()) else {
             return false;
         };
+        let rights = Arc::clone(rights);
+        self.pause_until(broker, async move { rights.ask().await });
+        true
+    }
+
+    /// A new secret is checked, and the client is not read until that is done.
+    pub(crate) fn awaits_secret(
+        self: &Arc<Self>,
+        broker: &Broker,
+        rights: Arc<TokenRights>,
+        secret: Vec<u8>,
+    ) {
+        self.pause_until(broker, async move { rights.renew(&secret).await });
+    }
+
+    fn pause_until(
+        self: &Arc<Self>,
+        broker: &Broker,
+        answered: impl Future<Output = ()> + Send + 'static,
+    ) {
         self.connection.pause_reading();
-        let (rights, peer) = (Arc::clone(rights), Arc::downgrade(self));
+        let peer = Arc::downgrade(self);
         broker.logins.keeper.spawn(async move {
-            rights.ask().await;
+            answered.await;
             if let Some(peer) = peer.upgrade() {
                 peer.resume_answered();
             }
         });
-        true
+    }
+
+    fn asked_rights(&self) -> Option<&Arc<HttpRights>> {
+        self.rights.as_ref()?.http()
     }
 
     /// A frame was handled, or waits for the answer that it has asked for.
     pub(crate) fn note_handled(&self) {
-        if let Some(rights) = &self.rights {
+        if let Some(rights) = self.asked_rights() {
             rights.note_handled();
         }
     }

@@ -116,8 +116,8 @@ impl Broker {
         let opened = is_stored.then(|| vhosts.iter_mut());
         let (streams, troubles) = stream_files::open(&store_path, opened, &stored)?;
 
-        let asked = Arc::default();
-        let backends = Backends::new(&own.auth_backends, directory, &asked)?;
+        let (asked, keeper) = (Arc::default(), workers.keeper_handle());
+        let backends = Backends::new(&own.auth_backends, directory, &asked, &keeper)?;
         let limits = &amqp.limits;
         let flow = FlowControl::new(limits.memory_bytes_max, limits.commit_bytes_max);
         let incomplete = Incomplete::new(

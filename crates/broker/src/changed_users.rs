@@ -33,7 +33,10 @@ impl Broker {
         let backends = match present.is_of(&amqp.auth_backends, directory) {
             true => None,
             false => {
-                let made = Backends::new(&amqp.auth_backends, directory, &self.asked);
+                let made = {
+                    let keeper = &self.logins.keeper;
+                    Backends::new(&amqp.auth_backends, directory, &self.asked, keeper)
+                };
                 Some(Arc::new(made?))
             }
         };
@@ -48,20 +51,16 @@ impl Broker {
         self.reconfigure(layers);
     }
 
-    /// Replaces the backends of logins. Present connections ask the new server; without one, those that an earlier one has
-    /// let in are closed.
+    /// Replaces the backends of logins. Present connections ask the new server, and their new tokens are read by the new
+    /// rules; those that a kind of backend has let in that is gone are closed.
     fn put_backends(&self, backends: Arc<Backends>) {
         *self.backends.write() = Arc::clone(&backends);
-        if let Some(http) = backends.http() {
-            for peer in self.peers.lock().values() {
-                if let Some(rights) = &peer.rights {
-                    rights.follow(http);
-                }
-            }
-            return;
-        }
+        let is_gone = |peer: &Peer| {
+            let rights = peer.rights.as_ref();
+            rights.is_some_and(|rights| !rights.follow(&backends))
+        };
         let reason = |peer: &Peer| format!("the backend of user '{}' is gone", peer.about.user);
-        self.close_where(|peer| peer.rights.is_some(), reason);
+        self.close_where(is_gone, reason);
         crosstie_transport::uncork();
     }
 

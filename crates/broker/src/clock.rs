@@ -44,6 +44,12 @@ impl Clock {
     }
 }
 
+/// Seconds since 1970, by which tokens end.
+pub(crate) fn unix_s() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -15,8 +15,8 @@ pub(super) struct LetIn<V = Arc<str>> {
     pub client: Client,
     pub vhost: V,
     pub permissions: Arc<Permissions>,
-    /// The rights that `permissions` follow, if another server decides on them.
-    pub(super) rights: Option<Arc<Rights>>,
+    /// The rights that `permissions` follow, if another backend decides on them.
+    pub(super) rights: Option<Rights>,
     /// The client may set `user-id` to other users.
     pub(super) is_impersonator: bool,
     pub(super) seat: Seat,

@@ -75,6 +75,7 @@ mod turn;
 mod turned_away;
 mod unfinished;
 mod unreadable;
+mod update_secret;
 mod users;
 pub mod vhost;
 mod vhost_changes;

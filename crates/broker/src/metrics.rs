@@ -130,17 +130,17 @@ const BROKER_TOTALS: [Metric<TotalOfBroker>; 15] = [
     ),
     (
         "auth_backend_allowed",
-        "Logins and accesses that an HTTP backend allowed",
+        "Logins and accesses that an HTTP backend allowed, and tokens that were right",
         |broker| &broker.asked.allowed,
     ),
     (
         "auth_backend_denied",
-        "Logins and accesses that an HTTP backend denied",
+        "Logins and accesses that an HTTP backend denied, and tokens that were wrong",
         |broker| &broker.asked.denied,
     ),
     (
         "auth_backend_failed",
-        "Questions that an HTTP backend did not answer",
+        "Questions that an HTTP backend did not answer, and fetches of token keys that failed",
         |broker| &broker.asked.failed,
     ),
     (

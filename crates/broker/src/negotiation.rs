@@ -9,12 +9,13 @@ use crosstie_amqp::method::{
     ConnectionTuneOk,
 };
 use crosstie_amqp::{Method, ReplyCode, Value, Version};
+use crosstie_auth::Permissions;
 use crosstie_auth::sasl::{Mechanism, Response};
 use crosstie_config::{AmqpMechanism, AmqpTransport};
 use crosstie_queues::Fault;
 use crosstie_transport::Connection;
 
-use super::backends::{self, LoggedIn, NotLoggedIn, Rights, Source};
+use super::backends::{HttpRights, LoggedIn, NotLoggedIn, Rights, Source};
 use super::broker::Broker;
 use super::certificate;
 use super::client::{CHANNELS_MIN, Capabilities, Client};
@@ -40,7 +41,7 @@ pub(super) struct Negotiation {
     /// The backend that has let the client in.
     source: Source,
     /// Whether the client may open the vhost, while another server is asked.
-    opening: Option<(Arc<Rights>, Later<bool>)>,
+    opening: Option<(Arc<HttpRights>, Later<bool>)>,
 }
 
 /// The step after a method of a client that has not entered a vhost.
@@ -50,6 +51,18 @@ pub(super) enum Next {
     /// Handle the same method again once reading resumes.
     Again,
     Enter(Box<LetIn>),
+}
+
+/// Permissions, and the rights that they follow if another backend decides.
+type Opened = (Arc<Permissions>, Option<Rights>);
+
+/// Why a vhost is not opened.
+#[derive(Default)]
+struct NotOpened {
+    /// The end of the refusal's text.
+    remark: String,
+    /// The client has closed its side instead of waiting for the answer.
+    is_gone: bool,
 }
 
 /// The next expected method.
@@ -344,30 +357,17 @@ impl Negotiation {
         // Taken again once the backend has answered.
         let seat = broker.take_seat(user, &vhost);
         let seat = seat.map_err(|text| refused(text, "limit"))?;
-        let not_allowed = || {
-            let text = format!("access to vhost '{name}' refused for user '{user}'");
-            refused(text, "vhost_not_allowed")
-        };
-        let (permissions, rights) = match self.opening.take() {
-            Some((rights, later)) => match later.take() {
-                Some(true) => (backends::permissions(&rights), Some(rights)),
-                Some(false) => return Err(not_allowed()),
-                None => return Err(gone()),
-            },
-            None => {
-                let logged_in = self.client.user.as_ref();
-                let rights = logged_in.and_then(|user| self.source.rights(user, name, connection));
-                if let Some(rights) = rights {
-                    let asked = Arc::clone(&rights);
-                    let asked = async move { asked.may_open().await };
-                    let later = broker.logins.later(connection, asked);
-                    self.opening = Some((rights, later));
-                    return Ok(Next::Again);
-                }
-                let users = broker.users.now();
-                let own = users.permissions(user, name).map(Arc::clone);
-                (own.ok_or_else(not_allowed)?, None)
+        let opened = self.permissions(name, connection, broker);
+        let opened = opened.map_err(|NotOpened { remark, is_gone }| {
+            let user = &self.client.about.user;
+            let text = format!("access to vhost '{name}' refused for user '{user}'{remark}");
+            match is_gone {
+                true => gone(),
+                false => refused(text, "vhost_not_allowed"),
             }
+        });
+        let Some((permissions, rights)) = opened? else {
+            return Ok(Next::Again);
         };
         let tags = self.client.user.as_ref().map(|user| &user.tags);
         let is_impersonator = |tags: &Vec<String>| tags.iter().any(|tag| tag == "impersonator");
@@ -379,6 +379,52 @@ impl Negotiation {
             is_impersonator: tags.is_some_and(is_impersonator),
             client: self.client.clone(),
         })))
+    }
+
+    /// The client's permissions in a vhost, and the rights that they follow; `None` while a server is asked.
+    fn permissions(
+        &mut self,
+        vhost: &str,
+        connection: &Arc<Connection>,
+        broker: &Broker,
+    ) -> Result<Option<Opened>, NotOpened> {
+        if let Some((rights, later)) = self.opening.take() {
+            let rights = Rights::Http(rights);
+            return match later.take() {
+                Some(true) => Ok(Some((rights.permissions(), Some(rights)))),
+                Some(false) => Err(NotOpened::default()),
+                None => Err(NotOpened {
+                    is_gone: true,
+                    ..NotOpened::default()
+                }),
+            };
+        }
+        let logged_in = self.client.user.as_ref();
+        let rights = logged_in.and_then(|user| self.source.rights(user, vhost, connection));
+        match rights {
+            None => {
+                let users = broker.users.now();
+                let own = users.permissions(&self.client.about.user, vhost);
+                let own = own.map(Arc::clone).ok_or_else(NotOpened::default)?;
+                Ok(Some((own, None)))
+            }
+            Some(Rights::Http(rights)) => {
+                let asked = Arc::clone(&rights);
+                let asked = async move { asked.may_open().await };
+                let later = broker.logins.later(connection, asked);
+                self.opening = Some((rights, later));
+                Ok(None)
+            }
+            Some(Rights::Token(rights)) => {
+                let opened = rights.may_open();
+                opened.map_err(|remark| NotOpened {
+                    remark,
+                    is_gone: false,
+                })?;
+                let rights = Rights::Token(rights);
+                Ok(Some((rights.permissions(), Some(rights))))
+            }
+        }
     }
 
     /// The client gets the same text for every wrong login, or none if it would not understand the close.

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crosstie_amqp::frame::{self, Decoded, Frame, FrameKind};
-use crosstie_amqp::method::{ConnectionUpdateSecret, ConnectionUpdateSecretOk};
 use crosstie_amqp::{Method, ReplyCode, Version};
 use crosstie_config::AmqpTransport;
 use crosstie_front::counters::{Counter, counters};
@@ -19,6 +18,7 @@ use super::handled::{End, Handled};
 use super::let_in::LetIn;
 use super::peer::{Peer, PeerParts};
 use super::turn::Turn;
+use super::update_secret::update_secret;
 use super::vhost::SharedVhost;
 
 /// A client that enters a vhost of this node.
@@ -202,10 +202,7 @@ fn handle_next(
         Err(handled) => return Ok(handled),
     };
     match (frame.channel, frame.kind) {
-        (0, _) => match handle_alone(&frame, peer)? {
-            Some(end) => Ok(Handled::End(end)),
-            None => Ok(Handled::Done { consumed }),
-        },
+        (0, _) => handle_alone(&frame, consumed, peer, broker),
         (_, FrameKind::Heartbeat) => Err(heartbeat_fault(&frame)),
         _ => channels.handle(peer, broker, turn, &frame, &input[consumed..]),
     }
@@ -266,24 +263,22 @@ fn heartbeat_fault(frame: &Frame<'_>) -> Fault {
     Fault::in_method(ReplyCode::UnexpectedFrame, (0, 0), text)
 }
 
-/// Handles a frame on channel 0 of a client in a vhost. Returns whether the connection ends.
-fn handle_alone(frame: &Frame<'_>, peer: &Peer) -> Result<Option<End>, Fault> {
+/// Handles a frame on channel 0 of a client in a vhost.
+fn handle_alone(
+    frame: &Frame<'_>,
+    consumed: usize,
+    peer: &Arc<Peer>,
+    broker: &Broker,
+) -> Result<Handled, Fault> {
     match decode_alone(frame, peer.version)? {
-        None => Ok(None),
-        Some(Method::ConnectionClose(_)) => Ok(Some(End::ByClient)),
-        Some(Method::ConnectionCloseOk(_)) => Ok(Some(End::Answered)),
-        // A server decides anew on each access, and is not asked about secrets of open connections.
-        Some(Method::ConnectionUpdateSecret(_)) if peer.rights.is_some() => {
-            Err(Fault::of::<ConnectionUpdateSecret<'_>>(
-                ReplyCode::NotAllowed,
-                "New secret was refused by one of the backends",
-            ))
-        }
-        // Passwords do not expire, so that a new secret changes nothing.
-        Some(Method::ConnectionUpdateSecret(_)) => {
-            peer.send(&ConnectionUpdateSecretOk {});
-            Ok(None)
-        }
+        None => Ok(Handled::Done { consumed }),
+        Some(Method::ConnectionClose(_)) => Ok(Handled::End(End::ByClient)),
+        Some(Method::ConnectionCloseOk(_)) => Ok(Handled::End(End::Answered)),
+        Some(Method::ConnectionUpdateSecret(update)) => match update_secret(peer, broker, &update)?
+        {
+            true => Ok(Handled::Done { consumed }),
+            false => Ok(Handled::Yield { consumed: 0 }),
+        },
         Some(method) => Err(Fault::in_method(
             ReplyCode::ChannelError,
             method.ids(),

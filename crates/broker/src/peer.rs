@@ -36,8 +36,8 @@ pub struct Peer {
     /// Set once the vhost has assigned it.
     pub key: OnceLock<ConnectionKey>,
     pub about: About,
-    /// The client's rights, if another server decides on them.
-    pub(crate) rights: Option<Arc<Rights>>,
+    /// The client's rights, if another backend decides on them.
+    pub(crate) rights: Option<Rights>,
     /// The client supports `connection.blocked`.
     pub(crate) is_told_of_blocking: bool,
     pub since: SystemTime,
@@ -74,7 +74,7 @@ pub(crate) struct PeerParts {
     pub vhost: Arc<SharedVhost>,
     pub about: About,
     pub(crate) seat: Seat,
-    pub(crate) rights: Option<Arc<Rights>>,
+    pub(crate) rights: Option<Rights>,
     pub(crate) is_told_of_blocking: bool,
 }
 

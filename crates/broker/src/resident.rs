@@ -1,4 +1,4 @@
-//! A connection of the router itself: enters its vhost as a configured user, without a password.
+//! A connection of the router itself: enters its vhost as a user that needs no password, or has logged in elsewhere.
 //!
 //! To the vhost it is like any other connection. Its bytes pass through a socket, so that bounds, flow control and an
 //! operator's `close` apply. Only the handshake is absent, as no client needs to be authenticated.
@@ -11,6 +11,7 @@ use std::time::Duration;
 use crosstie_amqp::Version;
 use crosstie_amqp::frame::{self, Decoded, Frame, HEARTBEAT};
 use crosstie_amqp::method::{ConnectionClose, ConnectionCloseOk};
+use crosstie_auth::User;
 use crosstie_config::AmqpTransport;
 use crosstie_front::cause::Facts;
 use crosstie_front::end_reason::EndReason;
@@ -22,6 +23,8 @@ use crosstie_transport::{
 };
 use tokio::runtime::Handle;
 
+use super::backends::Rights;
+pub use super::backends::VhostRights;
 use super::broker::Broker;
 use super::client::About;
 use super::handled::{End, Handled};
@@ -30,10 +33,18 @@ use super::peer;
 
 /// The user and the vhost of a connection of the router itself.
 pub struct Residence<'r> {
-    pub user: &'r str,
+    pub user: Whose<'r>,
     pub vhost: &'r str,
     /// The connection name for operators.
     pub name: String,
+}
+
+/// The user of a connection of the router itself.
+pub enum Whose<'r> {
+    /// One of the broker's own, by name.
+    Own(&'r str),
+    /// One that another backend has let in, with its rights in the vhost.
+    Other(Arc<User>, Option<VhostRights>),
 }
 
 /// Maximum frame size; a larger message has several frames.
@@ -83,15 +94,25 @@ pub fn let_in(
 ) -> Result<Arc<Connection>, String> {
     let Residence { user, vhost, name } = residence;
     let users = broker.users.now();
-    let found = users.find(user);
-    let found = found.ok_or_else(|| format!("there is no AMQP user '{user}'"))?;
+    let (found, rights) = match user {
+        Whose::Own(user) => {
+            let found = users.find(user).map(Arc::clone);
+            let found = found.ok_or_else(|| format!("there is no AMQP user '{user}'"))?;
+            (found, None)
+        }
+        Whose::Other(user, rights) => (user, Some(rights.map(|VhostRights(rights)| rights))),
+    };
+    let user = &*found.name;
     if !broker.has_vhost(vhost) {
         return Err(format!("there is no vhost '{vhost}'"));
     }
     let shared = broker
         .vhost(vhost)
         .map_err(|ownership| ownership.refusal(vhost))?;
-    let permissions = users.permissions(user, vhost);
+    let permissions = match &rights {
+        None => users.permissions(user, vhost).map(Arc::clone),
+        Some(rights) => rights.as_ref().map(Rights::permissions),
+    };
     let permissions = permissions
         .ok_or_else(|| format!("access to vhost '{vhost}' refused for user '{user}'"))?;
     let limits = Arc::new(limits(&broker.home.bounds.limits, broker));
@@ -107,10 +128,11 @@ pub fn let_in(
         channels_max: 1,
         heartbeat_s: 0,
     };
-    let vhost = (shared, Arc::clone(permissions));
+    let vhost = (shared, permissions);
     let is_impersonator = found.tags.iter().any(|tag| tag == "impersonator");
     let seat = broker.take_any_seat(&about.user, vhost.0.name());
-    let entered = Entered::known(about, vhost, (is_impersonator, seat), FRAME_BYTES_MAX);
+    let mut entered = Entered::known(about, vhost, (is_impersonator, seat), FRAME_BYTES_MAX);
+    entered.rights = rights.flatten();
     let watching = &broker.home.watch;
     let watch = watching.add(Arc::clone(&connection), TRANSPORT, Duration::MAX);
     watching.opened_with_heartbeats(watch, 0, &HEARTBEAT);

@@ -3,6 +3,8 @@
 //! The tree has passed the tables' checks, so that each value has the kind of its key. A key that the table does not
 //! have is a mistake in this crate; the tests read every key.
 
+use std::collections::BTreeMap;
+
 use crate::catalogue::{Fallback, Key, Kind, Table};
 use crate::model::Json;
 use crate::tree::{Entry, Node, Span, Value};
@@ -159,6 +161,24 @@ impl<'a> View<'a> {
             _ => None,
         });
         texts.collect()
+    }
+
+    /// The entries of a map of lists of texts.
+    pub(crate) fn lists(&self, name: &str) -> BTreeMap<String, Vec<String>> {
+        let Some(Value::Object(entries)) = self.given(name).map(|node| &node.value) else {
+            return BTreeMap::new();
+        };
+        let lists = entries.iter().filter_map(|entry| match &entry.node.value {
+            Value::List(items) => {
+                let texts = items.iter().filter_map(|item| match &item.value {
+                    Value::Text(text) => Some(text.clone()),
+                    _ => None,
+                });
+                Some((entry.key.clone(), texts.collect()))
+            }
+            _ => None,
+        });
+        lists.collect()
     }
 
     pub(crate) fn object(&self, name: &str) -> Option<Self> {

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use crosstie_auth::{Permissions, User, Users};
+use crosstie_auth::{User, Users};
+use crosstie_broker::http_logins::LoggedIn;
+use crosstie_broker::resident::Whose;
 
 use crate::answer::Answer;
 
@@ -12,7 +14,16 @@ use crate::answer::Answer;
 #[derive(Clone)]
 pub(crate) struct Caller {
     pub(crate) user: Arc<User>,
-    pub(crate) users: Arc<Users>,
+    rights: Rights,
+}
+
+/// Where the user's permissions come from.
+#[derive(Clone)]
+enum Rights {
+    /// The broker's own users.
+    Own(Arc<Users>),
+    /// The backend that has let the user in.
+    Login(LoggedIn),
 }
 
 /// The right that an endpoint requires.
@@ -26,7 +37,7 @@ pub(crate) enum Right {
     Administrator,
 }
 
-/// Name and password of a request.
+/// Name and password of a request. A bearer's token is a password without a name.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Credentials {
     pub(crate) name: String,
@@ -38,6 +49,12 @@ impl Credentials {
     pub(crate) fn parse(header: Option<&str>) -> Result<Self, Answer> {
         let header = header.ok_or_else(Answer::login_wanted)?;
         let (scheme, rest) = header.split_once(' ').unwrap_or((header, ""));
+        if scheme.eq_ignore_ascii_case("bearer") {
+            return Ok(Self {
+                name: String::new(),
+                password: rest.trim().into(),
+            });
+        }
         if !scheme.eq_ignore_ascii_case("basic") {
             return Err(Answer::login_wanted());
         }
@@ -68,7 +85,18 @@ impl Caller {
         };
         Self {
             user: Arc::new(user),
-            users,
+            rights: Rights::Own(users),
+        }
+    }
+
+    /// A user whom a backend has let in.
+    pub(crate) fn of_login(logged_in: LoggedIn, users: Arc<Users>) -> Self {
+        Self {
+            user: Arc::clone(&logged_in.user),
+            rights: match logged_in.is_internal() {
+                true => Rights::Own(users),
+                false => Rights::Login(logged_in),
+            },
         }
     }
 
@@ -106,11 +134,22 @@ impl Caller {
 
     /// Whether the user may read a vhost: the administrator every one, others those they have permissions in.
     pub(crate) fn sees(&self, vhost: &str) -> bool {
-        self.is_administrator() || self.permissions(vhost).is_some()
+        self.is_administrator()
+            || match &self.rights {
+                Rights::Own(users) => users.permissions(self.name(), vhost).is_some(),
+                // A server decides on the rights of a user of its own, and is not asked here.
+                Rights::Login(logged_in) => logged_in.may_open(vhost),
+            }
     }
 
-    pub(crate) fn permissions(&self, vhost: &str) -> Option<&Arc<Permissions>> {
-        self.users.permissions(self.name(), vhost)
+    /// The user of a connection to a vhost.
+    pub(crate) fn whose(&self, vhost: &str) -> Whose<'_> {
+        match &self.rights {
+            Rights::Own(_) => Whose::Own(self.name()),
+            Rights::Login(logged_in) => {
+                Whose::Other(Arc::clone(&self.user), logged_in.rights(vhost))
+            }
+        }
     }
 
     fn has_any(&self, tags: &[&str]) -> bool {
@@ -124,16 +163,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn credentials_are_basic() {
+    fn credentials_are_basic_or_a_bearers() {
         let status = |header: Option<&str>| Credentials::parse(header).map_err(|e| e.status);
         let right = Credentials {
             name: "guest".to_owned(),
             password: b"a:b".to_vec(),
         };
         assert_eq!(status(Some("Basic Z3Vlc3Q6YTpi")), Ok(right));
+        let bearer = Credentials {
+            name: String::new(),
+            password: b"a.b.c".to_vec(),
+        };
+        assert_eq!(status(Some("bearer a.b.c")), Ok(bearer));
         for (header, expected) in [
             (None, 401),
-            (Some("Bearer Z3Vlc3Q6YTpi"), 401),
+            (Some("Digest Z3Vlc3Q6YTpi"), 401),
             (Some("Basic !!"), 400),
             (Some("Basic Z3Vlc3Q="), 400),
         ] {

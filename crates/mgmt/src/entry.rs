@@ -143,13 +143,7 @@ impl Api {
             Answer::login_failed()
         })?;
         self.logins.succeeded.fetch_add(1, Ordering::Relaxed);
-        // Another server decides on the rights of a user of its own, and is not asked here.
-        let users = match logged_in.is_internal() {
-            true => users,
-            false => Arc::default(),
-        };
-        let user = logged_in.user;
-        Ok(Caller { user, users })
+        Ok(Caller::of_login(logged_in, users))
     }
 
     /// A vhost that does not exist is found missing later.

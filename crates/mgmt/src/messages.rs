@@ -250,7 +250,9 @@ pub(crate) async fn publish(
 fn not_published(refusal: &Refusal) -> Answer {
     match refusal.code {
         504 => Answer::error(503, "timeout", &refusal.text),
-        403 if refusal.text.contains("access to") => Answer::not_authorised("Access refused."),
+        403 if refusal.text.contains("access to vhost") => {
+            Answer::not_authorised("Access refused.")
+        }
         code => Answer::bad_request(&format!("{code} {}", refusal.text)),
     }
 }

@@ -78,7 +78,7 @@ impl Talk {
     /// Enters a vhost, and opens the channel.
     pub(crate) async fn open(call: &Call<'_>, vhost: &str) -> Result<Self, Refusal> {
         let residence = Residence {
-            user: call.caller.name(),
+            user: call.caller.whose(vhost),
             vhost,
             name: REQUEST.to_owned(),
         };

@@ -1,5 +1,5 @@
-//! Backends of logins: the broker's own users, and other servers, in the configured order. The first that allows a login
-//! also decides on the user's rights.
+//! Backends of logins: the broker's own users, other servers, and tokens, in the configured order. The first that allows a
+//! login also decides on the user's rights.
 //!
 //! ```text
 //! log_in_now ─ known ─▶ LoggedIn
@@ -8,23 +8,32 @@
 
 mod cache;
 mod http;
+mod http_rights;
+mod oauth2;
 mod question;
 mod rights;
+mod token_keys;
+mod token_rights;
 
 use std::collections::HashMap;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use crosstie_auth::{Origin, Permissions, User, Users};
+use crosstie_auth::oauth2::Token;
+use crosstie_auth::{Origin, User, Users};
 use crosstie_config::AmqpAuthBackend;
 use crosstie_front::addresses::origin;
 use crosstie_transport::{Connection, PeerAddress};
 use parking_lot::Mutex;
+use tokio::runtime::Handle;
 
 pub(crate) use self::http::Counts;
 use self::http::{HttpBackend, NotAllowed};
+pub(crate) use self::http_rights::HttpRights;
+use self::oauth2::OAuth2Backend;
 pub(crate) use self::rights::Rights;
+pub(crate) use self::token_rights::{Checked, TokenRights};
 
 /// The backends in their order.
 pub(crate) struct Backends {
@@ -38,6 +47,7 @@ pub(crate) struct Backends {
 enum Backend {
     Internal,
     Http(Arc<HttpBackend>),
+    OAuth2(Arc<OAuth2Backend>),
 }
 
 /// A user that has logged in, and the backend that decides on its rights.
@@ -52,7 +62,29 @@ impl LoggedIn {
     pub fn is_internal(&self) -> bool {
         matches!(self.source, Source::Internal)
     }
+
+    /// Whether the user's token lets it open a vhost. Without a token nothing is known here.
+    pub fn may_open(&self, vhost: &str) -> bool {
+        match &self.source {
+            Source::Token(_, token) => token.opens(vhost),
+            Source::Internal | Source::Http(_) => false,
+        }
+    }
+
+    /// The rights in a vhost, if the user's token lets it open that.
+    pub fn rights(&self, vhost: &str) -> Option<VhostRights> {
+        match &self.source {
+            Source::Token(backend, token) if token.opens(vhost) => {
+                let rights = TokenRights::new(backend, token, vhost);
+                Some(VhostRights(Rights::Token(Arc::new(rights))))
+            }
+            _ => None,
+        }
+    }
 }
+
+/// The rights of a user in a vhost that are not those of a user of the broker.
+pub struct VhostRights(pub(crate) Rights);
 
 /// The backend that has allowed a login.
 #[derive(Clone, Default)]
@@ -60,6 +92,7 @@ pub(crate) enum Source {
     #[default]
     Internal,
     Http(Arc<HttpBackend>),
+    Token(Arc<OAuth2Backend>, Arc<Token>),
 }
 
 /// The refusal of a login.
@@ -97,12 +130,17 @@ impl Backends {
         configured: &[AmqpAuthBackend],
         directory: &Path,
         counts: &Arc<Counts>,
+        keeper: &Handle,
     ) -> Result<Self, String> {
         let order = configured.iter().map(|configured| -> io::Result<Backend> {
             match configured {
                 AmqpAuthBackend::Http(options) => {
                     let backend = HttpBackend::new(options, directory, counts)?;
                     Ok(Backend::Http(Arc::new(backend)))
+                }
+                AmqpAuthBackend::OAuth2(options) => {
+                    let backend = OAuth2Backend::new(options, directory, counts, keeper)?;
+                    Ok(Backend::OAuth2(Arc::new(backend)))
                 }
                 _ => Ok(Backend::Internal),
             }
@@ -121,10 +159,18 @@ impl Backends {
     }
 
     /// The server that decides on rights, if there is one.
-    pub(crate) fn http(&self) -> Option<&Arc<HttpBackend>> {
+    pub(super) fn http(&self) -> Option<&Arc<HttpBackend>> {
         self.order.iter().find_map(|backend| match backend {
             Backend::Http(http) => Some(http),
-            Backend::Internal => None,
+            _ => None,
+        })
+    }
+
+    /// The backend that reads tokens, if there is one.
+    pub(super) fn oauth2(&self) -> Option<&Arc<OAuth2Backend>> {
+        self.order.iter().find_map(|backend| match backend {
+            Backend::OAuth2(oauth2) => Some(oauth2),
+            _ => None,
         })
     }
 
@@ -135,24 +181,25 @@ impl Backends {
         users: &Users,
     ) -> Result<LoggedIn, Undecided> {
         let mut reasons = Vec::new();
-        for (place, backend) in self.order.iter().enumerate() {
-            match backend {
-                Backend::Internal => match attempt.authenticate(users) {
-                    Ok(logged_in) => return Ok(logged_in),
-                    Err(why) => reasons.push(why),
-                },
+        for (from, backend) in self.order.iter().enumerate() {
+            let decided = match backend {
+                Backend::Internal => Some(attempt.authenticate(users)),
                 Backend::Http(http) => {
                     let known = http.known_login(attempt.name, attempt.password);
-                    let known = known.map(|tags| attempt.external(tags, http));
-                    return match known {
-                        Some(Ok(logged_in)) => Ok(logged_in),
-                        Some(Err(why)) => Err(Undecided::refused(self.order.len(), why)),
-                        None => Err(Undecided {
-                            from: place,
-                            reasons,
-                        }),
-                    };
+                    // A known user that may not come from there is refused by this backend alone.
+                    known.map(|tags| {
+                        attempt.external(attempt.name, tags, Source::Http(Arc::clone(http)))
+                    })
                 }
+                Backend::OAuth2(oauth2) => {
+                    let read = oauth2.read_now(attempt.name, attempt.password);
+                    read.map(|token| token.and_then(|token| attempt.of_token(token, oauth2)))
+                }
+            };
+            match decided {
+                Some(Ok(logged_in)) => return Ok(logged_in),
+                Some(Err(why)) => reasons.push(why),
+                None => return Err(Undecided { from, reasons }),
             }
         }
         Err(Undecided {
@@ -178,16 +225,30 @@ impl Backends {
         let mut is_guess = true;
         for backend in &self.order[from..] {
             let tried = match backend {
-                Backend::Internal => attempt.authenticate(users),
-                Backend::Http(http) => match http.log_in(attempt.name, attempt.password).await {
-                    Ok(tags) => attempt.external(tags, http),
-                    Err(NotAllowed::Denied(why)) => Err(why),
-                    Err(NotAllowed::Unanswered(why)) => {
-                        is_guess = false;
-                        Err(why)
-                    }
-                },
+                Backend::Internal => attempt.authenticate(users).map_err(NotAllowed::Denied),
+                Backend::Http(http) => {
+                    let tags = http.log_in(attempt.name, attempt.password).await;
+                    tags.and_then(|tags| {
+                        let source = Source::Http(Arc::clone(http));
+                        let user = attempt.external(attempt.name, tags, source);
+                        user.map_err(NotAllowed::Denied)
+                    })
+                }
+                Backend::OAuth2(oauth2) => {
+                    let token = oauth2.read(attempt.name, attempt.password).await;
+                    token.and_then(|token| {
+                        let user = attempt.of_token(token, oauth2);
+                        user.map_err(NotAllowed::Denied)
+                    })
+                }
             };
+            let tried = tried.map_err(|refused| match refused {
+                NotAllowed::Denied(why) => why,
+                NotAllowed::Unanswered(why) => {
+                    is_guess = false;
+                    why
+                }
+            });
             match tried {
                 Ok(logged_in) => return Ok(logged_in),
                 Err(why) => reasons.push(why),
@@ -235,13 +296,6 @@ impl NotLoggedIn {
     }
 }
 
-impl Undecided {
-    fn refused(from: usize, why: String) -> Self {
-        let reasons = vec![why];
-        Self { from, reasons }
-    }
-}
-
 impl Attempt<'_> {
     /// Authenticates one of the broker's own users.
     fn authenticate(&self, users: &Users) -> Result<LoggedIn, String> {
@@ -254,41 +308,52 @@ impl Attempt<'_> {
         Ok(LoggedIn { user, source })
     }
 
-    /// The user that another server has authenticated.
-    fn external(&self, tags: Vec<String>, http: &Arc<HttpBackend>) -> Result<LoggedIn, String> {
-        if self.name == GUEST && !self.is_loopback {
+    /// The user of a token.
+    fn of_token(&self, token: Token, oauth2: &Arc<OAuth2Backend>) -> Result<LoggedIn, String> {
+        let (user, tags) = (Arc::clone(&token.user), token.tags.clone());
+        let source = Source::Token(Arc::clone(oauth2), Arc::new(token));
+        self.external(&user, tags, source)
+    }
+
+    /// A user that is not one of the broker's own.
+    fn external(&self, name: &str, tags: Vec<String>, source: Source) -> Result<LoggedIn, String> {
+        if name == GUEST && !self.is_loopback {
             return Err(format!("user '{GUEST}' can only connect via localhost"));
         }
         let user = User {
-            name: self.name.into(),
+            name: name.into(),
             password: None,
             tags,
             is_remote_allowed: true,
         };
-        Ok(LoggedIn {
-            user: Arc::new(user),
-            source: Source::Http(Arc::clone(http)),
-        })
+        let user = Arc::new(user);
+        Ok(LoggedIn { user, source })
     }
 }
 
 impl Source {
-    /// The rights of a user in a vhost that a server decides on; `None` for the broker's own users.
+    /// The rights of a user in a vhost that another backend decides on; `None` for the broker's own users.
     pub(crate) fn rights(
         &self,
         user: &User,
         vhost: &str,
         connection: &Connection,
-    ) -> Option<Arc<Rights>> {
-        let Self::Http(http) = self else {
-            return None;
-        };
-        let address = match connection.peer() {
-            PeerAddress::Tcp(address) => Some(address.ip()),
-            PeerAddress::Unix(_) => None,
-        };
-        let rights = Rights::new(http, &user.name, vhost, &user.tags, address);
-        Some(Arc::new(rights))
+    ) -> Option<Rights> {
+        match self {
+            Self::Internal => None,
+            Self::Http(http) => {
+                let address = match connection.peer() {
+                    PeerAddress::Tcp(address) => Some(address.ip()),
+                    PeerAddress::Unix(_) => None,
+                };
+                let rights = HttpRights::new(http, &user.name, vhost, &user.tags, address);
+                Some(Rights::Http(Arc::new(rights)))
+            }
+            Self::Token(backend, token) => {
+                let rights = TokenRights::new(backend, token, vhost);
+                Some(Rights::Token(Arc::new(rights)))
+            }
+        }
     }
 }
 
@@ -296,13 +361,10 @@ impl Source {
 fn contents(configured: &[AmqpAuthBackend], directory: &Path) -> Vec<Vec<u8>> {
     let files = configured.iter().flat_map(|configured| match configured {
         AmqpAuthBackend::Http(options) => &options.ca_certificates[..],
+        // A file of keys is followed by its backend.
+        AmqpAuthBackend::OAuth2(options) => options.ca_certificates(),
         _ => &[],
     });
     let read = files.map(|path| std::fs::read(directory.join(path)).unwrap_or_default());
     read.collect()
-}
-
-/// The permissions of a client whose rights a server decides on.
-pub(crate) fn permissions(rights: &Arc<Rights>) -> Arc<Permissions> {
-    Arc::new(rights.permissions())
 }

@@ -1,9 +1,13 @@
 //! Backends of AMQP logins, in their order.
 
 use std::net::IpAddr;
+use std::sync::Arc;
+
+use crosstie_auth::oauth2::Rules;
+use crosstie_auth::wamp::jwt::Algorithm;
 
 use super::Builder;
-use crate::model::{AmqpAuthBackend, AmqpHttpBackend};
+use crate::model::{AmqpAuthBackend, AmqpHttpBackend, AmqpOAuth2Backend};
 use crate::plain::Section;
 use crate::problem::Problem;
 use crate::tree::quoted;
@@ -23,6 +27,7 @@ impl Builder<'_> {
             named.push(kind);
             backends.push(match kind {
                 "http" => AmqpAuthBackend::Http(self.http_backend(backend)),
+                "oauth2" => AmqpAuthBackend::OAuth2(self.oauth2_backend(backend)),
                 _ => AmqpAuthBackend::Internal,
             });
         }
@@ -49,6 +54,33 @@ impl Builder<'_> {
         AmqpHttpBackend {
             is_post: backend.text("http_method") == Some("post"),
             ..read
+        }
+    }
+
+    /// The keys are read later, with their file.
+    fn oauth2_backend(&mut self, backend: View<'_>) -> AmqpOAuth2Backend {
+        let named = backend.texts("algorithms").filter_map(Algorithm::parse);
+        let mut algorithms: Vec<_> = named.collect();
+        if algorithms.is_empty() {
+            algorithms = Algorithm::ALL.to_vec();
+        }
+        let text = |key| backend.text(key).map(str::to_owned);
+        if backend.text("resource_server_id").is_none() {
+            let message =
+                "no \"resource_server_id\" is given: tokens that were made for others let in, too";
+            self.problems
+                .push(Problem::warning(backend.span, message.to_owned()));
+        }
+        AmqpOAuth2Backend {
+            rules: Arc::new(Rules {
+                algorithms,
+                resource_server_id: text("resource_server_id").unwrap_or_default(),
+                additional_scopes_key: text("additional_scopes_key"),
+                scope_aliases: backend.lists("scope_aliases"),
+                default_key: text("default_key"),
+            }),
+            keys_file: text("jwks_file"),
+            keys_url: self.keys_url(backend).map(Arc::new),
         }
     }
 }

@@ -28,11 +28,6 @@ impl Builder<'_> {
                 .push(Problem::warning(jwt.span, message.to_owned()));
         }
         let text = |key| jwt.text(key).map(str::to_owned);
-        if jwt.text("jwks_file").is_some() == jwt.text("jwks_url").is_some() {
-            let message = "jwt needs \"jwks_file\" or \"jwks_url\", and not both";
-            self.problems
-                .push(Problem::error(jwt.span, message.to_owned()));
-        }
         Jwt {
             url: self.keys_url(jwt).map(Arc::new),
             keys: Arc::default(),
@@ -49,7 +44,13 @@ impl Builder<'_> {
     }
 
     /// The URL of the keys, if they do not come from a file.
-    fn keys_url(&mut self, jwt: View<'_>) -> Option<KeysUrl> {
+    pub(super) fn keys_url(&mut self, jwt: View<'_>) -> Option<KeysUrl> {
+        if jwt.text("jwks_file").is_some() == jwt.text("jwks_url").is_some() {
+            let name = jwt.text("type").filter(|kind| *kind != "static");
+            let name = name.unwrap_or("jwt");
+            let message = format!("{name} needs \"jwks_file\" or \"jwks_url\", and not both");
+            self.problems.push(Problem::error(jwt.span, message));
+        }
         const OF_A_URL: [&str; 5] = [
             "jwks_ca_certificates",
             "jwks_refresh_s_min",

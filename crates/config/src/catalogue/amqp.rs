@@ -31,8 +31,8 @@ tables! {
             .at_once(),
             "Virtual hosts, each with its own exchanges and queues.";
         "auth_backends" = list_not_empty(&tagged(&AUTH_BACKEND)).otherwise("`internal`").own().new_sessions(),
-            "Backends of logins, in their order: `internal` (`users`), `http`. The first that allows a login also decides \
-             on the user's rights.";
+            "Backends of logins, in their order: `internal` (`users`), `http`, `oauth2`. The first that allows a login also \
+             decides on the user's rights.";
         definitions: Option<String> = text(Rule::Path).optional().environment(),
             "Definitions file written by `rabbitmqctl export_definitions` (JSON). When the worker starts, the \
              broker declares its users, vhosts, permissions, exchanges, queues and bindings that do not exist yet. A \

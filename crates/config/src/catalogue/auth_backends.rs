@@ -1,8 +1,16 @@
 //! Keys of the backends that decide on AMQP logins.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::form::{Rule, TYPE, integer, integer_or_zero, list_not_empty, one_of, text};
+use crosstie_auth::oauth2::Rules;
+use crosstie_auth::wamp::jwt::KeysUrl;
+
+use super::form::{Kind, Rule, TYPE, integer, integer_or_zero, list_not_empty, map, one_of, text};
+use super::jwt::{
+    ALGORITHMS, JWKS_BYTES_MAX, JWKS_CA_CERTIFICATES, JWKS_FILE, JWKS_REFRESH_S_MAX,
+    JWKS_REFRESH_S_MIN, JWKS_TIMEOUT_MS, JWKS_URL,
+};
 use super::table::tables;
 
 /// A backend of logins.
@@ -12,11 +20,30 @@ pub enum AmqpAuthBackend {
     /// The broker's own users.
     Internal,
     Http(AmqpHttpBackend),
+    OAuth2(AmqpOAuth2Backend),
+}
+
+/// Tokens of an issuer as passwords, as RabbitMQ's OAuth 2 backend reads them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AmqpOAuth2Backend {
+    pub rules: Arc<Rules>,
+    /// The file with the issuer's keys.
+    pub keys_file: Option<String>,
+    /// The URL of the issuer's keys, if there is no file.
+    pub keys_url: Option<Arc<KeysUrl>>,
+}
+
+impl AmqpOAuth2Backend {
+    /// Files of certificate authorities that are trusted for the issuer's server.
+    pub fn ca_certificates(&self) -> &[String] {
+        let url = self.keys_url.as_ref();
+        url.map_or(&[], |url| &url.ca_certificates)
+    }
 }
 
 tables! {
     pub(super) tagged AUTH_BACKEND("workers[router].amqp.auth_backends[].type", "a backend of logins") {
-        "internal" => INTERNAL, "http" => HTTP
+        "internal" => INTERNAL, "http" => HTTP, "oauth2" => OAUTH2
     }
 
     static INTERNAL("workers[router].amqp.auth_backends[internal]", "the broker's own users") {
@@ -54,5 +81,25 @@ tables! {
         let is_post: bool = false;
     }
 
+    static OAUTH2("workers[router].amqp.auth_backends[oauth2]", "an OAuth 2 backend of logins") {
+        ..TYPE;
+        "resource_server_id" = text(Rule::NotEmpty).otherwise("none: tokens for any audience, and scopes without a prefix"),
+            "Name of this broker at the token issuer. A token must have it in `aud`, and a scope counts if it begins with \
+             that name and a dot.";
+        "additional_scopes_key" = text(Rule::NotEmpty).otherwise("`scope` alone"),
+            "Claim with further scopes: a text, a list, or an object that has either under the value of \
+             `resource_server_id`.";
+        "scope_aliases" = map(Rule::NotEmpty, &ALIAS).otherwise("none"),
+            "Scopes that another scope stands for, by that scope: lists of whole scopes, prefix included.";
+        "default_key" = text(Rule::NotEmpty).otherwise("none: such tokens are refused"),
+            "Id of the key that tokens without an id (`kid`) are signed with.";
+        ..JWKS_FILE, JWKS_URL, JWKS_CA_CERTIFICATES, JWKS_REFRESH_S_MIN, JWKS_REFRESH_S_MAX, JWKS_TIMEOUT_MS, JWKS_BYTES_MAX;
+        "algorithms" = list_not_empty(&one_of(&ALGORITHMS)).otherwise("all of them"),
+            "Accepted signature algorithms, with a public key each. Symmetric ones (`HS256`) are not supported.";
+    }
+
     words HTTP_METHODS("workers[router].amqp.auth_backends[http].http_method") { "get", "post" }
 }
+
+/// The scopes that one stands for.
+const ALIAS: Kind = list_not_empty(&text(Rule::NotEmpty));

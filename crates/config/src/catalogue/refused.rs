@@ -44,6 +44,8 @@ const NO_FLASH: &str = "browsers have no Flash any more";
 const NO_MANHOLE: &str = "its password would allow any code to run there; `crosstie` and the management realm look into a node";
 const NO_CONNECTIONS: &str = "components connect to databases themselves";
 const NO_TWISTED: &str = "an endpoint is described by its keys, not by Twisted's strings";
+const PUBLIC_KEYS: &str =
+    "tokens are verified by public keys alone, so that who verifies one cannot make one";
 const NO_PROXY: &str = "a router worker serves a realm on all cores by itself";
 
 const ROLE_OF_TRANSPORT: &str = "the router's transport says which role it gets";
@@ -160,6 +162,12 @@ refused! {
     "workers[router].amqp.auth_backends[].type" {
         Never "ldap": "let a server ask LDAP, and name it as the backend `http`";
         Never "cache": "the backend `http` has a cache of its own";
+    }
+    "auth.jwt[static].algorithms[]" {
+        Never "HS256": PUBLIC_KEYS;
+        Never "HS384": PUBLIC_KEYS;
+        Never "HS512": PUBLIC_KEYS;
+        Never "none": "a token without a signature is anybody's";
     }
     "transports[].type" {
         LeftOut "flashpolicy": NO_FLASH;

@@ -25,7 +25,7 @@ pub use crate::catalogue::amqp::{
     Amqp, AmqpIdentity, AmqpLimits, AmqpManagement, AmqpMechanism, AmqpPermission, AmqpTransport,
     AmqpUser, AmqpVhost, Cors,
 };
-pub use crate::catalogue::auth_backends::{AmqpAuthBackend, AmqpHttpBackend};
+pub use crate::catalogue::auth_backends::{AmqpAuthBackend, AmqpHttpBackend, AmqpOAuth2Backend};
 pub use crate::catalogue::cookie::Cookie;
 pub use crate::catalogue::endpoint::{NamedCertificate, SystemdEndpoint, TcpEndpoint, Tls};
 pub use crate::catalogue::http_bridge::{HttpBridge, HttpBridgeOptions, Webhook};

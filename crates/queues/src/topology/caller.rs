@@ -35,8 +35,10 @@ impl Caller<'_> {
         }
         let kind = resource.kind.name();
         let text = format!(
-            "access to {kind} '{name}' in vhost '{}' refused for user '{}'",
-            resource.vhost, self.user
+            "access to {kind} '{name}' in vhost '{}' refused for user '{}'{}",
+            resource.vhost,
+            self.user,
+            self.permissions.remark()
         );
         Err(self.fault(ReplyCode::AccessRefused, text))
     }

@@ -32,8 +32,11 @@ impl Topology {
             return Ok(());
         }
         let text = format!(
-            "access to topic '{routing_key}' in exchange '{}' in vhost '{}' refused for user '{}'",
-            exchange.name, self.vhost, caller.user
+            "access to topic '{routing_key}' in exchange '{}' in vhost '{}' refused for user '{}'{}",
+            exchange.name,
+            self.vhost,
+            caller.user,
+            caller.permissions.remark()
         );
         Err(caller.fault(ReplyCode::AccessRefused, text))
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crosstie_amqp::method::{BasicConsume, BasicQos, ExchangeDeclare, QueueBind, QueueDeclare};
 use crosstie_amqp::{Table, TableBuf, Value as Field};
-use crosstie_broker::resident::Residence;
+use crosstie_broker::resident::{Residence, Whose};
 use crosstie_config as model;
 use crosstie_joints::{Arguments, HOPS_HEADER, HOPS_OPTION};
 use crosstie_realms::resident::{Manner, Place, Rooms};
@@ -67,7 +67,7 @@ impl Setting {
     ) -> Result<Bonded, String> {
         let joint = &self.joint;
         let residence = Residence {
-            user: &joint.user,
+            user: Whose::Own(&joint.user),
             vhost: &joint.vhost,
             name: format!("joint {}", joint.id),
         };

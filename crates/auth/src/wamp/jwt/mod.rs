@@ -8,7 +8,7 @@ mod keys;
 mod login;
 mod rules;
 mod source;
-mod token;
+pub(crate) mod token;
 
 pub use algorithm::Algorithm;
 pub use keys::{Jwks, JwksError};

@@ -21,11 +21,21 @@ pub fn unverified(token: &str) -> Option<[Dict; 2]> {
 }
 
 /// Tokens have one or two kilobytes.
-const TOKEN_BYTES_MAX: usize = 16 << 10;
+pub(crate) const TOKEN_BYTES_MAX: usize = 16 << 10;
 
-impl Claims {
-    /// The claims of a token that is valid at `now_s`, in seconds since 1970.
-    pub(super) fn of(token: &str, keys: &Jwks, rules: &Rules, now_s: u64) -> Result<Self, Cause> {
+/// A token in its parts. Nothing is known to be true before [`Signed::claims`].
+pub(crate) struct Signed<'t> {
+    algorithm: Algorithm,
+    /// The name of the key in the token.
+    pub(crate) key: Option<String>,
+    signed: &'t str,
+    claims: &'t str,
+    signature: Vec<u8>,
+}
+
+impl<'t> Signed<'t> {
+    /// Reads a token with one of these algorithms.
+    pub(crate) fn read(token: &'t str, algorithms: &[Algorithm]) -> Result<Self, Cause> {
         if token.len() > TOKEN_BYTES_MAX {
             return Err(Cause::MalformedToken);
         }
@@ -36,23 +46,40 @@ impl Claims {
         }
         let head = object(head)?;
         let algorithm = text(&head, "alg").and_then(Algorithm::parse);
-        let algorithm = algorithm.filter(|algorithm| rules.algorithms.contains(algorithm));
+        let algorithm = algorithm.filter(|algorithm| algorithms.contains(algorithm));
         // `crit` lists extensions that a reader must understand; none is supported.
         let Some(algorithm) = algorithm.filter(|_| find(&head, "crit").is_none()) else {
             return Err(Cause::MalformedToken);
         };
-        let id = match find(&head, "kid") {
+        let key = match find(&head, "kid") {
             None => None,
-            Some(Value::String(id)) => Some(id.as_str()),
+            Some(Value::String(id)) => Some(id.as_str().to_owned()),
             Some(_) => return Err(Cause::MalformedToken),
         };
-        let signature = decoded(signature)?;
-        match keys.verify(algorithm, id, signed.as_bytes(), &signature) {
-            Verified::Right => {}
-            Verified::Wrong => return Err(Cause::WrongSignature),
-            Verified::NoKey => return Err(Cause::UnknownKey),
+        Ok(Self {
+            algorithm,
+            key,
+            signed,
+            claims,
+            signature: decoded(signature)?,
+        })
+    }
+
+    /// The claims, if one of the keys has made the signature.
+    pub(crate) fn claims(&self, keys: &Jwks) -> Result<Dict, Cause> {
+        let key = self.key.as_deref();
+        match keys.verify(self.algorithm, key, self.signed.as_bytes(), &self.signature) {
+            Verified::Right => object(self.claims),
+            Verified::Wrong => Err(Cause::WrongSignature),
+            Verified::NoKey => Err(Cause::UnknownKey),
         }
-        let claims = Self(object(claims)?);
+    }
+}
+
+impl Claims {
+    /// The claims of a token that is valid at `now_s`, in seconds since 1970.
+    pub(super) fn of(token: &str, keys: &Jwks, rules: &Rules, now_s: u64) -> Result<Self, Cause> {
+        let claims = Self(Signed::read(token, &rules.algorithms)?.claims(keys)?);
         claims.check(rules, now_s)?;
         Ok(claims)
     }
@@ -84,13 +111,17 @@ impl Claims {
         }
     }
 
-    /// A time; fractions of a second are dropped.
     fn seconds(&self, name: &str) -> Result<Option<u64>, Cause> {
-        match find(&self.0, name) {
-            None => Ok(None),
-            Some(Value::Float(seconds)) if *seconds >= 0.0 => Ok(Some(*seconds as u64)),
-            Some(value) => value.as_u64().map(Some).ok_or(Cause::WrongClaims),
-        }
+        seconds(&self.0, name)
+    }
+}
+
+/// A time; fractions of a second are dropped.
+pub(crate) fn seconds(claims: &Dict, name: &str) -> Result<Option<u64>, Cause> {
+    match find(claims, name) {
+        None => Ok(None),
+        Some(Value::Float(seconds)) if *seconds >= 0.0 => Ok(Some(*seconds as u64)),
+        Some(value) => value.as_u64().map(Some).ok_or(Cause::WrongClaims),
     }
 }
 
@@ -113,11 +144,11 @@ fn object(part: &str) -> Result<Dict, Cause> {
     }
 }
 
-fn find<'d>(dict: &'d Dict, key: &str) -> Option<&'d Value> {
+pub(crate) fn find<'d>(dict: &'d Dict, key: &str) -> Option<&'d Value> {
     let found = dict.iter().find(|(name, _)| name == key);
     found.map(|(_, value)| value)
 }
 
-fn text<'d>(dict: &'d Dict, key: &str) -> Option<&'d str> {
+pub(crate) fn text<'d>(dict: &'d Dict, key: &str) -> Option<&'d str> {
     find(dict, key).and_then(Value::as_str)
 }
