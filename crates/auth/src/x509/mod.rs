@@ -6,6 +6,7 @@
 
 mod der;
 mod identifiers;
+pub mod public_key;
 
 use std::fmt;
 use std::net::IpAddr;

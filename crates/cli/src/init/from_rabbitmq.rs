@@ -1,17 +1,20 @@
 //! `crosstie init --from-rabbitmq`: a configuration from RabbitMQ's, and what it leaves out.
 
+mod backends;
 mod conf;
+mod files;
 mod keys;
 mod listeners;
 mod values;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use crosstie_config::Definitions;
 use serde_json::{Value as Json, json};
 
 use conf::Setting;
+use files::read;
 use keys::Made;
 
 /// Maximum size of `rabbitmq.conf`, in bytes.
@@ -22,6 +25,7 @@ const DEFINITIONS_BYTES_MAX: u64 = 256 << 20;
 
 pub(super) const CONFIG: &str = ".crossbar/config.json";
 const DEFINITIONS: &str = ".crossbar/definitions.json";
+const KEYS: &str = ".crossbar/oauth2-keys.json";
 
 /// Files to write, and the report.
 pub(super) struct Moved {
@@ -76,7 +80,24 @@ fn made(
         amqp["definitions"] = "definitions.json".into();
         files.push((DEFINITIONS, text));
     }
-    let transports = made.transports(&mut left_out);
+    let mut transports = made.transports(&mut left_out);
+    match made.backends.made(&mut left_out) {
+        Ok(None) => {}
+        Ok(Some(backends)) => {
+            let has_keys = |backend: &Json| backend.get("jwks_file").is_some();
+            if backends
+                .as_array()
+                .is_some_and(|all| all.iter().any(has_keys))
+            {
+                files.push((KEYS, pretty(&made.backends.keys())));
+            }
+            amqp["auth_backends"] = backends;
+        }
+        Err(why) => {
+            transports.clear();
+            left_out.push(why.to_owned());
+        }
+    }
     let config = json!({
         "version": 2,
         "workers": [{"type": "router", "amqp": amqp, "transports": transports}],
@@ -105,19 +126,6 @@ fn defined(path: &Path) -> anyhow::Result<(String, Definitions)> {
     let definitions =
         definitions.map_err(|why| anyhow::anyhow!("{}: no definitions: {why}", path.display()))?;
     Ok((text, definitions))
-}
-
-fn read(path: &Path, bytes_max: u64) -> anyhow::Result<String> {
-    use std::io::Read as _;
-    let name = path.display();
-    let mut text = String::new();
-    let file = std::fs::File::open(path).with_context(|| format!("cannot read {name}"))?;
-    let read = file.take(bytes_max + 1).read_to_string(&mut text);
-    read.with_context(|| format!("cannot read {name}"))?;
-    if text.len() as u64 > bytes_max {
-        bail!("{name}: expected at most {bytes_max} bytes");
-    }
-    Ok(text)
 }
 
 #[cfg(test)]
@@ -237,6 +245,7 @@ nope = 1
             "nope: it is not known",
             "'x': not imported: it is not known",
             "no listener is left",
+            "none of the auth_backends is left",
         ];
         let is_told = |text: &&str| left_out.iter().any(|found| found.starts_with(*text));
         let missing: Vec<_> = expected.iter().filter(|text| !is_told(text)).collect();
@@ -317,6 +326,82 @@ nope = 1
         let ada = json!({"name": "ada", "tags": ["x"], "loopback_only": true});
         assert_eq!(config["workers"][0]["amqp"]["users"], json!([ada]));
     }
+
+    #[test]
+    fn backends_keep_their_order_and_their_keys() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let pem = directory.path().join("key.pem");
+        std::fs::write(&pem, ED25519).expect("written");
+        let pem = pem.display();
+        let conf = format!(
+            "
+auth_backends.2 = internal
+auth_backends.1 = rabbit_auth_backend_oauth2
+auth_backends.3 = http
+auth_backends.4 = cache
+auth_backends.5.authn = internal
+auth_oauth2.resource_server_id = rabbitmq
+auth_oauth2.additional_scopes_key = roles
+auth_oauth2.default_key = first
+auth_oauth2.signing_keys.first = {pem}
+auth_oauth2.signing_keys.second = /nowhere.pem
+auth_oauth2.algorithms.1 = EdDSA
+auth_oauth2.algorithms.2 = HS256
+auth_oauth2.https.peer_verification = verify_none
+auth_http.user_path = http://127.0.0.1/u
+auth_http.request_timeout = 20000
+auth_http.connection_timeout = 1
+"
+        );
+        let (config, left_out) = moved_of(&conf, None);
+        let expected = [
+            "auth_backends.4: the backend `http` has a cache",
+            "auth_backends.5.authn: a login and the rights",
+            "auth_oauth2.signing_keys.second: cannot read /nowhere.pem",
+            "auth_oauth2.algorithms.2: tokens are not verified by HS256",
+            "auth_oauth2.https.peer_verification: ",
+            "auth_http.connection_timeout: ",
+        ];
+        for text in expected {
+            assert!(
+                left_out.iter().any(|found| found.starts_with(text)),
+                "{text}: {left_out:#?}"
+            );
+        }
+        assert_eq!(left_out.len(), expected.len(), "{left_out:#?}");
+        let backends = &config["workers"][0]["amqp"]["auth_backends"];
+        let oauth2 = json!({
+            "type": "oauth2",
+            "resource_server_id": "rabbitmq",
+            "additional_scopes_key": "roles",
+            "default_key": "first",
+            "algorithms": ["EdDSA"],
+            "jwks_file": "oauth2-keys.json",
+        });
+        assert_eq!(backends[0], oauth2);
+        assert_eq!(backends[1], json!({"type": "internal"}));
+        assert_eq!(backends[2]["user_path"], "http://127.0.0.1/u");
+        assert_eq!(backends[2]["timeout_ms"], 20_000);
+        let url = "auth_backends.1 = rabbit_auth_backend_oauth2
+auth_oauth2.jwks_url = https://keys.example/
+auth_oauth2.https.cacertfile = /ca.pem";
+        let (config, left_out) = moved_of(url, None);
+        assert_eq!(left_out, Vec::<String>::new());
+        let backend = &config["workers"][0]["amqp"]["auth_backends"][0];
+        assert_eq!(backend["jwks_ca_certificates"], json!(["/ca.pem"]));
+        // Without a key no token is right, and the node's own users are not let in by that.
+        let (config, left_out) = moved_of("auth_backends.1 = rabbit_auth_backend_oauth2", None);
+        assert_eq!(left_out.len(), 2, "{left_out:#?}");
+        assert_eq!(config["workers"][0]["transports"], json!([]));
+        // Keys of a backend that is not named.
+        let (_, left_out) = moved_of("auth_oauth2.resource_server_id = x", None);
+        assert_eq!(left_out, ["auth_oauth2: no auth_backends names it"]);
+    }
+
+    const ED25519: &str = "-----BEGIN PUBLIC KEY-----
+MCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=
+-----END PUBLIC KEY-----
+";
 
     #[test]
     fn erlang_terms_are_refused_by_name() {

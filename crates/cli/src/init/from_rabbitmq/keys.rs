@@ -7,6 +7,7 @@ use crosstie_auth::PasswordHash;
 use crosstie_config::{AmqpUser, Definitions};
 use serde_json::{Map, Value as Json, json};
 
+use super::backends::Backends;
 use super::conf::Setting;
 use super::listeners::{Listener, MANAGEMENT, PROMETHEUS, Pages, Tls, endpoint};
 use super::values::{address, boolean, bytes, number, within};
@@ -24,6 +25,7 @@ pub(super) struct Made {
     names_mechanisms: bool,
     cluster_name: Option<String>,
     pages: [Pages; 2],
+    pub(super) backends: Backends,
 }
 
 /// The user that a first start creates.
@@ -43,7 +45,6 @@ struct User {
 
 /// Beginnings of keys that are left out, each with the reason.
 const LEFT_OUT: &[(&str, &str)] = &[
-    ("auth_backends.", "users are in the node's own store"),
     ("auth_ldap.", "there is no LDAP"),
     (
         "cluster_formation.",
@@ -105,6 +106,7 @@ impl Made {
             names_mechanisms: false,
             cluster_name: None,
             pages: [Pages::of(MANAGEMENT), Pages::of(PROMETHEUS)],
+            backends: Backends::default(),
         }
     }
 
@@ -180,6 +182,9 @@ impl Made {
                 }
                 other => Err(format!("there is no mechanism {other}")),
             };
+        }
+        if Backends::has(key) {
+            return self.backends.take(key, value);
         }
         if key.starts_with("default_") || key.starts_with("loopback_users") {
             return self.take_user(key, value, has_definitions);
