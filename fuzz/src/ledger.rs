@@ -64,7 +64,7 @@ pub fn batch_seeds() -> Vec<Vec<u8>> {
     left.recover_whole(now, recovery, 2);
     drain(&mut left, &mut log);
     seeds.push(log);
-    for count in [4, 6, 8, 10] {
+    for count in [4, 6, 8, 10, 15] {
         let records = records(queue);
         let body = encode_body(records.iter().take(count), &|_| Some("q".into()));
         let length = (body.len() as u16).to_be_bytes();
@@ -94,6 +94,13 @@ fn drain(ledger: &mut Ledger, log: &mut Vec<u8>) {
             log.extend_from_slice(&entry);
             ledger.handle_appended(Time(0), Sequence(after.0 + 1));
         }
+    }
+}
+
+fn setting(key: &str, value: Option<&str>) -> Record {
+    Record::Setting {
+        key: key.into(),
+        value: value.map(Arc::from),
     }
 }
 
@@ -154,5 +161,8 @@ fn records(queue: QueueId) -> Vec<Record> {
         },
         Record::QueueDeleted { id: queue },
         Record::ExchangeDeleted { name: "x".into() },
+        setting("a", Some("{}")),
+        setting("b", Some("")),
+        setting("a", None),
     ]
 }

@@ -6,7 +6,7 @@ use crosstie_sim::ledger::LedgerRun;
 
 #[test]
 fn nothing_confirmed_is_lost_and_a_deposed_owner_confirms_nothing() {
-    seeds_played::play(600, &EXPECTED, |seed, operations| {
+    seeds_played::play(800, &EXPECTED, |seed, operations| {
         LedgerRun::new(seed).run(operations)
     });
 }

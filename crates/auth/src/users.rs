@@ -36,9 +36,10 @@ pub enum Refused {
     WrongPassword { name: String },
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Known {
-    user: Arc<User>,
+    /// `None`: only another node has the user.
+    user: Option<Arc<User>>,
     permissions: BTreeMap<Arc<str>, Arc<Permissions>>,
 }
 
@@ -56,28 +57,24 @@ impl Users {
         if let Some(password) = &user.password {
             self.decoy = password.decoy_alike();
         }
-        match self.by_name.get_mut(&user.name) {
-            Some(known) => known.user = user,
-            None => {
-                let name = user.name.clone();
-                let permissions = BTreeMap::new();
-                self.by_name.insert(name, Known { user, permissions });
-            }
-        }
+        let known = self.by_name.entry(user.name.clone()).or_default();
+        known.user = Some(user);
     }
 
-    /// Sets a user's permissions in a vhost. Returns whether the user exists.
+    /// Sets a user's permissions in a vhost. Returns whether the user exists; otherwise they are those of a user that only
+    /// another node has, and that cannot log in here.
     pub fn grant(
         &mut self,
         user: &str,
         vhost: &str,
         permissions: impl Into<Arc<Permissions>>,
     ) -> bool {
-        let known = self.by_name.get_mut(user);
-        known.is_some_and(|known| {
-            known.permissions.insert(vhost.into(), permissions.into());
-            true
-        })
+        let known = match self.by_name.get_mut(user) {
+            Some(known) => known,
+            None => self.by_name.entry(user.into()).or_default(),
+        };
+        known.permissions.insert(vhost.into(), permissions.into());
+        known.user.is_some()
     }
 
     /// Authenticates a user by password. One hash is computed whether or not the user exists.
@@ -88,9 +85,10 @@ impl Users {
         is_loopback: bool,
     ) -> Result<Arc<User>, Refused> {
         let known = self.by_name.get(name);
-        let hash = known.and_then(|known| known.user.password.as_ref());
+        let user = known.and_then(|known| known.user.as_ref());
+        let hash = user.and_then(|user| user.password.as_ref());
         let is_right = hash.unwrap_or(&self.decoy).verify(password);
-        let Some(known) = known else {
+        let Some(user) = user else {
             return Err(Refused::Unknown { name: name.into() });
         };
         if hash.is_none() {
@@ -100,7 +98,7 @@ impl Users {
         if password.is_empty() || !is_right {
             return Err(Refused::WrongPassword { name: name.into() });
         }
-        known.admit(is_loopback)
+        admit(user, is_loopback)
     }
 
     /// Authenticates a user by a name that a certificate has proven.
@@ -109,17 +107,18 @@ impl Users {
         name: &str,
         is_loopback: bool,
     ) -> Result<Arc<User>, Refused> {
-        match self.by_name.get(name) {
-            Some(known) => known.admit(is_loopback),
+        match self.find(name) {
+            Some(user) => admit(user, is_loopback),
             None => Err(Refused::Unknown { name: name.into() }),
         }
     }
 
     pub fn find(&self, name: &str) -> Option<&Arc<User>> {
-        self.by_name.get(name).map(|known| &known.user)
+        self.by_name.get(name)?.user.as_ref()
     }
 
-    /// The permissions of a user in a vhost. `None`: the user may not even open it.
+    /// The permissions of a user in a vhost, also of one that only another node has. `None`: the user may not even open
+    /// it.
     pub fn permissions(&self, user: &str, vhost: &str) -> Option<&Arc<Permissions>> {
         self.by_name.get(user)?.permissions.get(vhost)
     }
@@ -135,7 +134,9 @@ impl Users {
 
     /// All users, by name.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<User>> {
-        self.by_name.values().map(|known| &known.user)
+        self.by_name
+            .values()
+            .filter_map(|known| known.user.as_ref())
     }
 }
 
@@ -145,15 +146,13 @@ impl Default for Users {
     }
 }
 
-impl Known {
-    fn admit(&self, is_loopback: bool) -> Result<Arc<User>, Refused> {
-        if is_loopback || self.user.is_remote_allowed {
-            return Ok(self.user.clone());
-        }
-        Err(Refused::LoopbackOnly {
-            name: self.user.name.as_ref().into(),
-        })
+fn admit(user: &Arc<User>, is_loopback: bool) -> Result<Arc<User>, Refused> {
+    if is_loopback || user.is_remote_allowed {
+        return Ok(Arc::clone(user));
     }
+    Err(Refused::LoopbackOnly {
+        name: user.name.as_ref().into(),
+    })
 }
 
 impl fmt::Display for Refused {

@@ -109,6 +109,11 @@ fn permissions_are_of_a_user_in_a_vhost() {
     assert!(permissions.may(Access::Write, ResourceKind::Queue, "q"));
     assert!(users.permissions("test", "other").is_none());
     assert!(users.permissions("guest", "/").is_none());
+    // Those of a user that only another node has.
+    assert!(users.permissions("who", "/").is_some());
+    assert!(users.find("who").is_none());
+    assert!(users.authenticate("who", b"", true).is_err());
+    assert!(users.authenticate_external("who", true).is_err());
     // Another password; the permissions stay.
     users.insert(user("test", Some("new"), true));
     assert!(users.permissions("test", "/").is_some());

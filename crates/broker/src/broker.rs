@@ -101,7 +101,7 @@ impl Broker {
         let mut layers = layers(own, &amqp, &home.node)?;
         skipped.extend(definitions::add(&mut layers, &definitions));
         add_created(&mut layers, &created);
-        let metadata = stored::metadata(&mut store, layers, home.accepts_loss)?;
+        let (metadata, held_settings) = stored::metadata(&mut store, layers, home.accepts_loss)?;
         let held = replication::held(&restored);
         let stored = names(restored.iter());
         // A clock that has gone back must not make messages live longer.
@@ -132,7 +132,7 @@ impl Broker {
             users: LiveUsers::new(users(&metadata)),
             backends: RwLock::new(Arc::new(backends)),
             asked,
-            metadata: LiveMetadata::new(metadata),
+            metadata: LiveMetadata::new(metadata, held_settings),
             logins: Arc::new(Logins::new(limits.login_delay_max, workers.keeper_handle())),
             message_bytes_max: AtomicUsize::new(limits.message_bytes_max),
             server_properties: RwLock::new(ServerProperties::of(&amqp.identity)),

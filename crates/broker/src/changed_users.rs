@@ -70,17 +70,19 @@ impl Broker {
     }
 
     /// Replaces the users. Connections of users that are gone are closed with 320; those of others have the present
-    /// permissions and tags from their next method on. A changed password applies to later logins.
+    /// permissions and tags from their next method on. A changed password applies to later logins. Clients that other nodes
+    /// have authenticated follow the permissions.
     pub(crate) fn put_users_now(&self, newer: Arc<Users>) {
         let former = self.users.put(Arc::clone(&newer));
         let peers: Vec<_> = self.peers.lock().values().cloned().collect();
-        for peer in peers.iter().filter(|peer| is_own(peer)) {
+        for peer in peers.iter().filter(|peer| peer.rights.is_none()) {
             let (user, vhost) = (&peer.about.user, &peer.vhost.name);
             let rights = |users: &Users| {
                 let permissions = users.permissions(user, vhost).map(Arc::clone);
                 (permissions, is_impersonator(users, user))
             };
-            if newer.find(user).is_some() && rights(&former) != rights(&newer) {
+            let is_followed = newer.find(user).is_some() || !is_own(peer);
+            if is_followed && rights(&former) != rights(&newer) {
                 set_permissions(peer, &newer);
             }
         }
@@ -93,11 +95,21 @@ impl Broker {
 
     /// Has a connection that entered its vhost while the users were replaced follow them.
     pub(crate) fn follow_users(&self, peer: &Arc<Peer>) {
-        if !self.users.were_put() || !is_own(peer) {
+        if !self.users.were_put() || peer.rights.is_some() {
             return;
         }
         let users = self.users.now();
+        let has_permissions = || {
+            let found = users.permissions(&peer.about.user, &peer.vhost.name);
+            found.is_some()
+        };
         match users.find(&peer.about.user) {
+            // The other node may have a user that this one does not know.
+            _ if !is_own(peer) => {
+                if has_permissions() {
+                    set_permissions(peer, &users);
+                }
+            }
             Some(_) => set_permissions(peer, &users),
             None => self.close_where(
                 |other| other.number == peer.number,
@@ -120,7 +132,8 @@ fn set_permissions(peer: &Peer, users: &Users) {
     };
     let mut turn = peer.vhost.turn(Instant::now());
     let (vhost, ..) = turn.enter();
-    let is_impersonator = is_impersonator(users, &peer.about.user);
+    // Of another node's client that node knows it.
+    let is_impersonator = is_own(peer).then(|| is_impersonator(users, &peer.about.user));
     vhost.set_permissions(*key, permissions, is_impersonator);
     turn.finish();
 }

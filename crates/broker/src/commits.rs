@@ -20,6 +20,11 @@ impl Commits {
         told
     }
 
+    /// Nothing is reported any more.
+    pub(super) fn end(&self, why: &str) {
+        self.note(Position(u64::MAX), Some(why));
+    }
+
     /// The store's report about everything up to a position.
     pub(super) fn note(&self, position: Position, failed: Option<&str>) {
         let mut waiting = self.0.lock();

@@ -36,10 +36,21 @@ impl LetIn {
 }
 
 impl<V> LetIn<V> {
-    /// A client that another node has authenticated, or the reason why this node rejects it.
-    pub(super) fn passed_on(account: Account, vhost: V, seat: Seat) -> Result<Self, String> {
-        let [configure, write, read] = &account.permissions;
-        let permissions = Permissions::parse(configure, write, read).map_err(|e| e.to_string())?;
+    /// A client that another node has authenticated, or the reason why this node rejects it. Without permissions of this
+    /// node it has those that the other one has sent.
+    pub(super) fn passed_on(
+        account: Account,
+        vhost: V,
+        (permissions, seat): (Option<Arc<Permissions>>, Seat),
+    ) -> Result<Self, String> {
+        let permissions = match permissions {
+            Some(permissions) => permissions,
+            None => {
+                let [configure, write, read] = &account.permissions;
+                let parsed = Permissions::parse(configure, write, read);
+                Arc::new(parsed.map_err(|e| e.to_string())?)
+            }
+        };
         let about = About {
             user: account.user,
             name: account.name,
@@ -65,7 +76,7 @@ impl<V> LetIn<V> {
                 heartbeat_s: account.heartbeat_s,
             },
             vhost,
-            permissions: Arc::new(permissions),
+            permissions,
             rights: None,
             is_impersonator: account.is_impersonator,
             seat,

@@ -16,6 +16,7 @@
 //! To use the broker: call `Router::start_amqp` once, before the transports that lead to it; then
 //! `Router::amqp` for operators.
 
+mod admission;
 pub mod arguments;
 mod asking;
 mod backends;

@@ -15,6 +15,7 @@ use crosstie_config::{AmqpMechanism, AmqpTransport};
 use crosstie_queues::Fault;
 use crosstie_transport::Connection;
 
+use super::admission::not_allowed;
 use super::backends::{HttpRights, LoggedIn, NotLoggedIn, Rights, Source};
 use super::broker::Broker;
 use super::certificate;
@@ -359,8 +360,7 @@ impl Negotiation {
         let seat = seat.map_err(|text| refused(text, "limit"))?;
         let opened = self.permissions(name, connection, broker);
         let opened = opened.map_err(|NotOpened { remark, is_gone }| {
-            let user = &self.client.about.user;
-            let text = format!("access to vhost '{name}' refused for user '{user}'{remark}");
+            let text = not_allowed(&self.client.about.user, name) + &remark;
             match is_gone {
                 true => gone(),
                 false => refused(text, "vhost_not_allowed"),
@@ -403,10 +403,8 @@ impl Negotiation {
         let rights = logged_in.and_then(|user| self.source.rights(user, vhost, connection));
         match rights {
             None => {
-                let users = broker.users.now();
-                let own = users.permissions(&self.client.about.user, vhost);
-                let own = own.map(Arc::clone).ok_or_else(NotOpened::default)?;
-                Ok(Some((own, None)))
+                let own = broker.permissions_to_open(&self.client.about.user, vhost);
+                Ok(Some((own.ok_or_else(NotOpened::default)?, None)))
             }
             Some(Rights::Http(rights)) => {
                 let asked = Arc::clone(&rights);

@@ -23,6 +23,7 @@ use super::broker::Broker;
 use super::clock::Clock;
 use super::definitions;
 use super::limits::{replicated_paging, vhost_config};
+use super::metadata::{Begin, LogSettings};
 use super::outbox::VhostOutbox;
 use super::peer::Peer;
 use super::replicated::{
@@ -227,6 +228,17 @@ impl Opening {
         self.clock.time(Instant::now())
     }
 
+    /// Has the log take settings that only the node has.
+    fn keep_settings(&self, vhost: &Arc<SharedVhost>, begin: Begin) {
+        if let Some(moving) = self.broker.settle_term(vhost, begin) {
+            let (broker, name) = (Arc::clone(&self.broker), Arc::clone(vhost.name()));
+            drop(
+                self.keeper
+                    .spawn_blocking(move || broker.forget_held(&name, moving)),
+            );
+        }
+    }
+
     /// Drops a vhost of many messages where nobody waits for that.
     fn discard(&self, vhost: Arc<SharedVhost>) {
         drop(self.keeper.spawn_blocking(move || drop(vhost)));
@@ -237,13 +249,17 @@ impl Opening {
 struct Built {
     opening: Arc<Opening>,
     vhost: Vhost<Arc<Peer>>,
+    settings: LogSettings,
 }
 
 impl Building for Built {
     fn restore(&mut self, records: Vec<Record>) {
         let now = self.opening.now();
         for record in records {
-            self.vhost.restore(now, record);
+            match record {
+                Record::Setting { key, value } => self.settings.set(key, value),
+                record => self.vhost.restore(now, record),
+            }
         }
     }
 
@@ -253,14 +269,19 @@ impl Building for Built {
 
     fn open(mut self: Box<Self>, rested: Vec<Record>, journal: &Arc<Journal>) {
         self.restore(rested);
-        let Self { opening, mut vhost } = *self;
+        let Self {
+            opening,
+            mut vhost,
+            settings,
+        } = *self;
         let name = Arc::clone(&opening.replicated.name);
         opening.act(|| {
             let now = opening.now();
             let mut outbox = VhostOutbox::default();
-            // Those may have changed since the log was opened.
-            let policies = opening.broker.policies_of(&name);
-            vhost.set_policies(now, policies, &mut outbox);
+            // Before any client enters.
+            let begin = opening.broker.begin_term(&name, &settings);
+            vhost.restore_policies(opening.broker.policies_of(&name));
+            vhost.limit_queues(opening.broker.queues_limit(&name));
             vhost.restored(now, &mut outbox);
             let mut vhosts = BTreeMap::from([(Arc::clone(&name), vhost)]);
             // Rejected definitions were reported when the broker started.
@@ -274,9 +295,14 @@ impl Building for Built {
                 opening.clock,
                 Arc::clone(&opening.broker.shared),
                 opening.serving.clone(),
-                Keeper::replicated(journal, opening.broker.limits().commit_bytes_max),
+                Keeper::replicated(
+                    journal,
+                    opening.broker.limits().commit_bytes_max,
+                    settings.has_begun(),
+                ),
             ));
             shared.settle();
+            opening.keep_settings(&shared, begin);
             opening.keeper.spawn(Arc::clone(&shared).keep_time());
             let ownership = Ownership::Here(Arc::clone(&shared));
             opening.replicated.set_ownership(ownership);
@@ -284,6 +310,7 @@ impl Building for Built {
             let limits = vhost_config(&shared.name, &opening.broker.limits()).limits;
             shared.lock().set_limits(limits);
             shared.set_policies(opening.broker.policies_of(shared.name()));
+            opening.broker.put_vhost_limits(shared.name());
         });
     }
 }
@@ -301,6 +328,7 @@ impl Holder for Opening {
         Box::new(Built {
             opening: self,
             vhost,
+            settings: LogSettings::default(),
         })
     }
 
@@ -360,6 +388,8 @@ impl Holder for Opening {
             let name = &self.replicated.name;
             let reason = format!("vhost '{name}': {why}");
             self.broker.close_vhost(&vhost, &reason);
+            vhost.commits.end(why);
+            self.broker.end_term(name);
         });
     }
 

@@ -7,7 +7,7 @@ use crosstie_metadata::{Layers, Metadata};
 use crosstie_store::{Loaded, Restored, Store, StoreConfig};
 
 use super::limits::SHALLOW_MESSAGES;
-use super::metadata::LiveMetadata;
+use super::metadata::{Held, LiveMetadata};
 
 /// The messages that a start reads take no more than this part of the memory for messages.
 const LOADED_PART: usize = 4;
@@ -40,20 +40,20 @@ pub(super) fn open(
     Ok((store, restored))
 }
 
-/// The metadata of a configuration's layers and of a store.
+/// The metadata of a configuration's layers and of a store, and what the store has of replicated vhosts.
 pub(super) fn metadata(
     store: &mut Store,
     layers: Layers,
     accepts_loss: bool,
-) -> Result<Metadata, String> {
+) -> Result<(Metadata, Held), String> {
     let settings = store.take_settings();
     let restored = LiveMetadata::restore(layers, &settings, accepts_loss);
-    let (metadata, deleted) = restored.map_err(|error| error.to_string())?;
-    if !deleted.is_empty() {
-        let put = store.put_settings(&deleted);
+    let restored = restored.map_err(|error| error.to_string())?;
+    if !restored.deleted.is_empty() {
+        let put = store.put_settings(&restored.deleted);
         put.map_err(|error| error.to_string())?;
     }
-    Ok(metadata)
+    Ok((restored.metadata, restored.held))
 }
 
 /// Names what is missing, or cannot be read.

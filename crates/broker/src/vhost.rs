@@ -64,12 +64,19 @@ pub enum Keeper {
         journal: Arc<Journal>,
         /// For this vhost's publishers alone.
         flow: FlowControl,
+        /// The log has had settings of run time.
+        has_settings: AtomicBool,
     },
 }
 
 impl Keeper {
-    pub fn replicated(journal: &Arc<Journal>, waiting_bytes_max: usize) -> Self {
+    pub(crate) fn replicated(
+        journal: &Arc<Journal>,
+        waiting_bytes_max: usize,
+        has_settings: bool,
+    ) -> Self {
         Self::Replicated {
+            has_settings: AtomicBool::new(has_settings),
             journal: Arc::clone(journal),
             flow: FlowControl::of_a_log(waiting_bytes_max),
         }
@@ -159,7 +166,7 @@ impl SharedVhost {
                     .flow
                     .store_waits(waiting, || shared.store_waiting_bytes());
             }
-            Keeper::Replicated { journal, flow } => {
+            Keeper::Replicated { journal, flow, .. } => {
                 flow.store_waits(waiting, || journal.waiting_bytes());
             }
         }
@@ -270,6 +277,15 @@ impl SharedVhost {
             // Other tasks of this thread run before the next due work.
             tokio::task::yield_now().await;
         }
+    }
+
+    /// Whether the node has lost the vhost.
+    pub(crate) fn is_over(&self) -> bool {
+        let is_journal_over = match &self.keeper {
+            Keeper::Local => false,
+            Keeper::Replicated { journal, .. } => journal.is_over(),
+        };
+        is_journal_over || self.stopped.load(Ordering::Relaxed)
     }
 
     /// Ends the timer's task.

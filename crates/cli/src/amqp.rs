@@ -303,13 +303,17 @@ fn told(vhost: &str, recovered: &Json) -> String {
     let wrong = recovered["wrong"].as_str().unwrap_or("it has nothing");
     let (is_done, from) = (recovered["done"] == true, recovered["from"].as_str());
     let verb = if is_done { "now" } else { "then" };
+    let settings = match number("settings") {
+        0 => String::new(),
+        count => format!(", {count} settings"),
+    };
     let end = match is_done {
         true => "Recovered: it is opened by the next node that claims it",
         false => "Nothing was done: --yes does it",
     };
     format!(
         "The log of vhost '{vhost}': {wrong}\n  there: {there}{unreadable}\n  known: {missing}\n  {verb}: \
-         {} queues, {} exchanges, {} bindings, {} messages, from {}\n{end}",
+         {} queues, {} exchanges, {} bindings, {} messages{settings}, from {}\n{end}",
         number("queues"),
         number("exchanges"),
         number("bindings"),

@@ -10,8 +10,9 @@ use std::{fs, io};
 use anyhow::{Context as _, bail};
 use clap::Args;
 use crosstie_config::{self as config, Config, Failure, Replicated, Worker};
+use crosstie_metadata::Key;
 use crosstie_node::directory::NodeDirectory;
-use crosstie_store::Replaced;
+use crosstie_store::{Replaced, StoreError};
 use serde_json::json;
 
 use crate::replicated_log::{Contents, Log};
@@ -59,7 +60,7 @@ pub(crate) fn run(asked: &ReleaseArguments, is_json: bool) -> anyhow::Result<Exi
     let settings = match found {
         Ok(settings) => settings,
         Err(why) => {
-            let replaced = crosstie_store::replace(store, vhost, &copy)?;
+            let replaced = replace(store, vhost, &copy)?;
             beside.forget()?;
             say!("{}", asked.told(&copy, &replaced, None, is_json))?;
             complain!(
@@ -86,7 +87,7 @@ pub(crate) fn run(asked: &ReleaseArguments, is_json: bool) -> anyhow::Result<Exi
             );
             return Ok(ExitCode::FAILURE);
         }
-        let replaced = crosstie_store::replace(store, vhost, &copy)?;
+        let replaced = replace(store, vhost, &copy)?;
         let deleted = match log.delete().await {
             Ok(deleted) => deleted,
             Err(why) => {
@@ -105,6 +106,15 @@ pub(crate) fn run(asked: &ReleaseArguments, is_json: bool) -> anyhow::Result<Exi
             asked.told(&copy, &replaced, Some((&log, deleted)), is_json)
         )?;
         Ok(ExitCode::SUCCESS)
+    })
+}
+
+fn replace(store: &Path, vhost: &str, copy: &Path) -> Result<Replaced, StoreError> {
+    crosstie_store::replace(store, vhost, copy, &|key| {
+        let key = Key::parse(key);
+        key.as_ref()
+            .and_then(Key::vhost)
+            .is_some_and(|of| **of == *vhost)
     })
 }
 

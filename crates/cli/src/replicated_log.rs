@@ -34,6 +34,8 @@ pub(crate) struct Contents {
     bindings: BTreeSet<Binding>,
     /// By the queue's number, and the place in it.
     messages: BTreeSet<(QueueId, i64)>,
+    /// Keys and values.
+    settings: BTreeSet<(Arc<str>, Arc<str>)>,
 }
 
 /// The source, whether the destination is a queue, the destination, and the routing key.
@@ -114,7 +116,7 @@ impl Log {
         match found.beside(kept) {
             (0, 0) => Ok(()),
             (missing, more) => Err(format!(
-                "this copy differs from the log: of {} queues, exchanges, bindings and messages in the log {missing} are \
+                "this copy differs from the log: of {} queues, exchanges, bindings, messages and settings in the log {missing} are \
                  missing in it, and it has {more} others. Use the copy of the last owner, by --copy",
                 found.count()
             )),
@@ -220,6 +222,12 @@ impl Contents {
                 Record::Enqueued { queue, place, .. } => {
                     contents.messages.insert((queue, place));
                 }
+                Record::Setting {
+                    key,
+                    value: Some(value),
+                } => {
+                    contents.settings.insert((key, value));
+                }
                 _ => {}
             }
         }
@@ -227,7 +235,11 @@ impl Contents {
     }
 
     fn count(&self) -> usize {
-        self.exchanges.len() + self.queues.len() + self.bindings.len() + self.messages.len()
+        self.exchanges.len()
+            + self.queues.len()
+            + self.bindings.len()
+            + self.messages.len()
+            + self.settings.len()
     }
 
     /// Number of parts that the other one lacks, and of those that it has in addition.
@@ -235,7 +247,8 @@ impl Contents {
         let common = self.exchanges.intersection(&other.exchanges).count()
             + self.queues.intersection(&other.queues).count()
             + self.bindings.intersection(&other.bindings).count()
-            + self.messages.intersection(&other.messages).count();
+            + self.messages.intersection(&other.messages).count()
+            + self.settings.intersection(&other.settings).count();
         (self.count() - common, other.count() - common)
     }
 }

@@ -24,6 +24,7 @@ enum Tag {
     Purged = 10,
     BoundInOrder = 11,
     Cleared = 12,
+    Setting = 13,
 }
 
 /// A message whose content is earlier in its batch, by its number there.
@@ -106,6 +107,12 @@ fn write(
         Record::Rested { .. } => {}
         // A log hands over all messages.
         Record::Kept(_) => {}
+        Record::Setting { key, value } => {
+            out.push(Tag::Setting as u8);
+            put(key.as_bytes(), out);
+            out.push(u8::from(value.is_some()));
+            put(value.as_deref().unwrap_or_default().as_bytes(), out);
+        }
         // It is created and deleted by its nodes' configurations.
         Record::VhostCreated | Record::VhostDeleted => {}
     }
@@ -228,7 +235,7 @@ fn put_message(
 }
 
 fn read(reader: &mut Reader<'_>, contents: &mut Vec<Arc<MessageContent>>) -> Result<Named, Broken> {
-    const TAGS: [Tag; 12] = [
+    const TAGS: [Tag; 13] = [
         Tag::ExchangeDeclared,
         Tag::ExchangeDeleted,
         Tag::QueueDeclared,
@@ -241,6 +248,7 @@ fn read(reader: &mut Reader<'_>, contents: &mut Vec<Arc<MessageContent>>) -> Res
         Tag::Purged,
         Tag::BoundInOrder,
         Tag::Cleared,
+        Tag::Setting,
     ];
     let octet = usize::from(reader.octet()?);
     let tag = octet.checked_sub(1).and_then(|place| TAGS.get(place));
@@ -289,11 +297,20 @@ fn read(reader: &mut Reader<'_>, contents: &mut Vec<Arc<MessageContent>>) -> Res
                 arguments: reader.table()?,
             }
         }
+        Tag::Setting => setting(reader)?,
         Tag::Enqueued | Tag::Dequeued | Tag::Delivered | Tag::Purged | Tag::Cleared => {
             read_of_message(*tag, reader, contents)?
         }
     };
     Ok((record, None))
+}
+
+fn setting(reader: &mut Reader<'_>) -> Result<Record, Broken> {
+    let key = reader.shared_text()?;
+    let is_set = reader.flag()?;
+    let value = reader.shared_text()?;
+    let value = is_set.then_some(value);
+    Ok(Record::Setting { key, value })
 }
 
 fn read_of_message(

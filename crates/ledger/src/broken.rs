@@ -5,6 +5,10 @@ use std::fmt;
 /// The format version of entries and records.
 pub(crate) const FORMAT: u8 = 1;
 
+/// That of a batch with settings. Version 0.1.0 knows no settings, and refuses such an entry by its format: it then neither
+/// opens the vhost without them nor discards the log as damaged.
+pub(crate) const FORMAT_OF_SETTINGS: u8 = 2;
+
 /// The fault of an entry. A vhost is not opened from such a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Broken {
@@ -31,7 +35,10 @@ pub enum Broken {
 impl fmt::Display for Broken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Format(format) => write!(f, "it has the format {format}, expected {FORMAT}"),
+            Self::Format(format) => write!(
+                f,
+                "it has the format {format}, expected {FORMAT} or {FORMAT_OF_SETTINGS}"
+            ),
             Self::Checksum => f.write_str("it was altered (wrong checksum)"),
             Self::Chain => f.write_str("it does not follow the one before it"),
             Self::Missing => f.write_str("entries before it were not read"),

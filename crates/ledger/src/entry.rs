@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use crate::broken::{Broken, FORMAT};
+use crate::broken::{Broken, FORMAT, FORMAT_OF_SETTINGS};
 use crate::reader::{Reader, put};
 
 /// With the checksum.
@@ -35,6 +35,7 @@ pub(crate) enum Kind {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Head {
+    pub format: u8,
     pub kind: Kind,
     /// The batch is complete with this part.
     pub is_last: bool,
@@ -62,7 +63,7 @@ impl Head {
     /// An entry with this head and its checksum.
     pub(crate) fn seal(&self, part: &[u8]) -> (Arc<[u8]>, u32) {
         let mut out = Vec::with_capacity(HEAD_BYTES + part.len());
-        out.extend_from_slice(&[FORMAT, self.kind as u8, u8::from(self.is_last), 0]);
+        out.extend_from_slice(&[self.format, self.kind as u8, u8::from(self.is_last), 0]);
         for number in [self.log, self.epoch, self.batch] {
             out.extend_from_slice(&number.to_be_bytes());
         }
@@ -79,7 +80,7 @@ impl Head {
     pub(crate) fn open(entry: &[u8]) -> Result<(Self, &[u8]), Broken> {
         let mut reader = Reader(entry);
         let format = reader.octet()?;
-        if format != FORMAT {
+        if !matches!(format, FORMAT | FORMAT_OF_SETTINGS) {
             return Err(Broken::Format(format));
         }
         let (Some(covered), Some(part)) = (entry.get(..COVERED_BYTES), entry.get(HEAD_BYTES..))
@@ -106,6 +107,7 @@ impl Head {
             other => return Err(Broken::Kind(other)),
         };
         let head = Self {
+            format,
             kind,
             is_last: Reader(&[is_last]).flag()?,
             log,

@@ -11,6 +11,7 @@ pub(crate) enum Key {
     Exchange(Arc<str>),
     Queue(QueueId),
     Binding(Arc<Binding>),
+    Setting(Arc<str>),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -33,6 +33,8 @@ pub(crate) struct Live {
     queues: BTreeMap<QueueId, Counting<(Arc<str>, Record)>>,
     /// With their order.
     bindings: HashMap<Arc<Binding>, Counting<u64>>,
+    /// With their values.
+    settings: BTreeMap<Arc<str>, Counting<Arc<str>>>,
     messages: BTreeMap<QueueId, Messages>,
     pub(crate) extents: Extents,
     /// Approximate octets of the live records.
@@ -42,6 +44,8 @@ pub(crate) struct Live {
     deep: usize,
     /// Bytes in memory besides these, of all queues.
     messages_memory: usize,
+    /// Bytes of the keys and values of settings.
+    settings_memory: usize,
     config: Config,
 }
 
@@ -62,12 +66,14 @@ impl Live {
             exchanges: BTreeMap::new(),
             queues: BTreeMap::new(),
             bindings: HashMap::new(),
+            settings: BTreeMap::new(),
             messages: BTreeMap::new(),
             extents: Extents::new(config.extent_bytes),
             bytes: 0,
             resident_bytes: 0,
             deep: 0,
             messages_memory: 0,
+            settings_memory: 0,
             config,
         }
     }
@@ -120,6 +126,7 @@ impl Live {
             }
             Record::Purged { queue } => self.purge(*queue),
             Record::Cleared { queue, from, to } => self.clear(*queue, (*from, *to)),
+            Record::Setting { key, value } => self.set(key, value.as_ref()),
             // Only an owner's last entry has the first, and no log the second.
             Record::Rested { .. } | Record::Kept(_) => {}
             // It is created and deleted by its nodes' configurations.
@@ -192,8 +199,10 @@ impl Live {
         let exchanges = self.exchanges.values();
         let queues = self.queues.values();
         let messages = self.messages.iter();
+        let settings = self.settings.iter();
         exchanges
             .map(|known| known.record.clone())
+            .chain(settings.map(|(key, known)| setting(key, &known.record)))
             .chain(queues.map(|known| known.record.1.clone()))
             .chain(
                 self.bindings
@@ -270,8 +279,12 @@ impl Live {
 
     /// Bytes in memory besides these.
     pub(crate) fn memory_bytes(&self) -> usize {
-        let declared = self.exchanges.len() + self.queues.len() + self.bindings.len();
-        declared * COUNTING_MEMORY_BYTES + self.messages_memory + self.extents.memory_bytes()
+        let declared =
+            self.exchanges.len() + self.queues.len() + self.bindings.len() + self.settings.len();
+        declared * COUNTING_MEMORY_BYTES
+            + self.settings_memory
+            + self.messages_memory
+            + self.extents.memory_bytes()
     }
 
     /// Changes the messages of a queue.
@@ -284,11 +297,15 @@ impl Live {
     }
 
     fn count<R>(&mut self, record: R, key: Key) -> Counting<R> {
-        self.bytes += RECORD_BYTES;
+        self.count_bytes(record, key, RECORD_BYTES)
+    }
+
+    fn count_bytes<R>(&mut self, record: R, key: Key, bytes: u64) -> Counting<R> {
+        self.bytes += bytes;
         Counting {
             record,
             extent: self.extents.count(key),
-            bytes: RECORD_BYTES,
+            bytes,
         }
     }
 
@@ -398,6 +415,22 @@ impl Live {
         }
     }
 
+    /// Sets a setting, or removes it.
+    fn set(&mut self, key: &Arc<str>, value: Option<&Arc<str>>) {
+        let before = self.settings.remove(key);
+        let text_bytes = |value: &Arc<str>| key.len() + value.len();
+        self.settings_memory -= before.as_ref().map_or(0, |known| text_bytes(&known.record));
+        self.forget_some(before);
+        if let Some(value) = value {
+            let of_texts = text_bytes(value);
+            self.settings_memory += of_texts;
+            let bytes = RECORD_BYTES + of_texts as u64;
+            let counting =
+                self.count_bytes(Arc::clone(value), Key::Setting(Arc::clone(key)), bytes);
+            self.settings.insert(Arc::clone(key), counting);
+        }
+    }
+
     fn delete_queue(&mut self, id: QueueId, name: Option<&Arc<str>>) {
         self.purge(id);
         let queue = self.queues.remove(&id);
@@ -447,7 +480,18 @@ impl Live {
                 let known = self.bindings.get(binding)?;
                 (binding.record(known.record), known.extent, known.bytes)
             }
+            Key::Setting(key) => {
+                let known = self.settings.get(key)?;
+                (setting(key, &known.record), known.extent, known.bytes)
+            }
         };
         (of == extent).then_some((record, bytes))
+    }
+}
+
+fn setting(key: &Arc<str>, value: &Arc<str>) -> Record {
+    Record::Setting {
+        key: Arc::clone(key),
+        value: Some(Arc::clone(value)),
     }
 }

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use crosstie_queues::{Position, Record, Time, find_lasting};
 
 use crate::body;
-use crate::broken::Broken;
+use crate::broken::{Broken, FORMAT, FORMAT_OF_SETTINGS};
 use crate::entry::{Head, Kind, Owner};
 use crate::in_flight::InFlight;
 use crate::ledger::{Effect, Ledger, Role, Sequence};
@@ -269,7 +269,12 @@ impl Ledger {
         for record in &records {
             live.take(record, None);
         }
-        self.append(kind, &body, position);
+        let is_setting = |record: &Record| matches!(record, Record::Setting { .. });
+        let format = match records.iter().any(is_setting) {
+            true => FORMAT_OF_SETTINGS,
+            false => FORMAT,
+        };
+        self.append_in(format, kind, &body, position);
     }
 
     /// Makes a batch of waiting records; returns whether there were any.
@@ -356,6 +361,11 @@ impl Ledger {
 
     /// Queues a batch's entries behind all others.
     pub(crate) fn append(&mut self, kind: Kind, body: &[u8], position: Option<Position>) {
+        self.append_in(FORMAT, kind, body, position);
+    }
+
+    /// The same in another format.
+    fn append_in(&mut self, format: u8, kind: Kind, body: &[u8], position: Option<Position>) {
         let part_bytes_max = self.config.part_bytes_max;
         let parts = body.len().div_ceil(part_bytes_max).max(1);
         self.history.partial_end();
@@ -366,6 +376,7 @@ impl Ledger {
             let to = body.len().min(from + part_bytes_max);
             let is_last = part + 1 == parts;
             let head = Head {
+                format,
                 kind,
                 is_last,
                 log: end.log,

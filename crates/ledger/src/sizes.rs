@@ -6,6 +6,9 @@ use crosstie_queues::Record;
 pub(crate) fn record_bytes(record: &Record) -> usize {
     match record {
         Record::Enqueued { message, .. } => RECORD_BYTES + message.content.memory_bytes(),
+        Record::Setting { key, value } => {
+            RECORD_BYTES + key.len() + value.as_ref().map_or(0, |value| value.len())
+        }
         _ => RECORD_BYTES,
     }
 }

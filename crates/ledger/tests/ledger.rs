@@ -337,7 +337,68 @@ fn an_entry_names_the_new_owner() {
     settle(&mut ledger, &mut log);
     assert_eq!(Owner::of(&log[0]), Ok(Some((1, owner("a")))));
     assert_eq!(Owner::of(&log[1]), Ok(None));
-    assert_eq!(Owner::of(&log[1][1..]), Err(Broken::Format(2)));
+    let mut later = log[1].to_vec();
+    later[0] = 9;
+    assert_eq!(Owner::of(&later), Err(Broken::Format(9)));
+}
+
+fn setting(key: &str, value: Option<&str>) -> Record {
+    Record::Setting {
+        key: key.into(),
+        value: value.map(Arc::from),
+    }
+}
+
+#[test]
+fn of_a_setting_the_last_value_stays_and_a_removed_one_is_gone() {
+    let (mut ledger, mut log) = owning();
+    let records = vec![
+        setting("a", Some("1")),
+        setting("b", Some("x")),
+        setting("c", Some("")),
+    ];
+    ledger.submit(NOW, records, Position(3));
+    let records = vec![setting("a", Some("2")), setting("b", None)];
+    ledger.submit(NOW, records, Position(5));
+    settle(&mut ledger, &mut log);
+    let expected = [setting("a", Some("2")), setting("c", Some(""))];
+    assert_eq!(ledger.records().collect::<Vec<_>>(), expected);
+    // The log is cleaned behind messages that come and go.
+    for place in 0..200 {
+        ledger.submit(NOW, vec![enqueued(place, 50)], Position(6));
+        settle(&mut ledger, &mut log);
+        ledger.submit(NOW, vec![dequeued(place)], Position(7));
+        settle(&mut ledger, &mut log);
+    }
+    let (follower, _) = follow(&log).expect("a log");
+    assert_eq!(follower.records().collect::<Vec<_>>(), expected);
+    let removed = vec![setting("a", None), setting("c", None)];
+    ledger.submit(NOW, removed, Position(8));
+    settle(&mut ledger, &mut log);
+    assert_eq!(ledger.records().count(), 0);
+    assert_eq!(ledger.status().live_bytes, 0);
+}
+
+#[test]
+fn only_a_batch_with_settings_has_a_format_that_version_0_1_0_refuses() {
+    let (mut ledger, mut log) = owning();
+    ledger.submit(NOW, vec![enqueued(1, 20)], Position(1));
+    settle(&mut ledger, &mut log);
+    let before = log.len();
+    // Of several parts each has it.
+    let long = "x".repeat(300);
+    ledger.submit(NOW, vec![setting("a", Some(&long))], Position(2));
+    settle(&mut ledger, &mut log);
+    let formats = |entries: &[Entry]| entries.iter().map(|entry| entry[0]).collect::<Vec<_>>();
+    assert!(formats(&log[..before]).iter().all(|format| *format == 1));
+    assert_eq!(formats(&log[before..]), [2; 4]);
+    let (follower, _) = follow(&log).expect("a log");
+    assert_eq!(follower.records().count(), 2);
+    let mut later = log[before].to_vec();
+    later[0] = 3;
+    let mut ledger = Ledger::new(CONFIG);
+    let refused = ledger.handle_entry(Sequence(1), &later);
+    assert_eq!(refused, Err(Broken::Format(3)));
 }
 
 #[test]

@@ -432,5 +432,5 @@ fn entries_of_a_later_version_are_not_discarded() {
         entry[0] = format;
         salvage(&vec![(1, entry.into())]).0.is_of_later
     };
-    assert!(of_format(2) && !of_format(b'n'));
+    assert!(of_format(3) && !of_format(b'n'));
 }

@@ -126,6 +126,7 @@ impl Draft<'_> {
             Entry::User(name) => self.delete_user(&name),
             Entry::Vhost(name) => self.delete_vhost(&name),
             Entry::Permission { vhost, user } => {
+                self.check_here(&vhost)?;
                 let key = Key::Permission(Arc::clone(&vhost), Arc::clone(&user));
                 let pair = (Arc::clone(&vhost), Arc::clone(&user));
                 check_not_configured(&key, self.state.permissions.configured(&pair))?;
@@ -150,6 +151,7 @@ impl Draft<'_> {
                 self.put_user_limits(user, limits).map(drop)
             }
             Entry::Policy { kind, vhost, name } => {
+                self.check_here(&vhost)?;
                 let key = Key::of_policy(kind, &vhost, &name);
                 let place = (Arc::clone(&vhost), name);
                 let configured = self.state.policies_of(kind).configured(&place);

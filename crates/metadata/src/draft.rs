@@ -29,19 +29,15 @@ impl Draft<'_> {
         if !has_vhost || self.state.users.find(user).is_none() {
             return Err(Refusal::invalid("vhost_or_user_not_found"));
         }
-        self.check_not_replicated(vhost)
+        self.check_here(vhost)
     }
 
-    /// A replicated vhost has the same settings on each of its nodes, and these are in their configurations.
-    pub(crate) fn check_not_replicated(&self, vhost: &Arc<str>) -> Result<(), Refusal> {
-        if !self.state.replicated.contains(vhost) {
-            return Ok(());
+    /// The entries of a replicated vhost are on the node that owns it.
+    pub(crate) fn check_here(&self, vhost: &Arc<str>) -> Result<(), Refusal> {
+        match self.state.is_elsewhere(vhost) {
+            true => Err(Refusal::elsewhere(vhost)),
+            false => Ok(()),
         }
-        let reason = format!(
-            "vhost '{vhost}' is replicated: its permissions are those of the configuration of each node, and it has no \
-             policies, no limits and no description"
-        );
-        Err(Refusal::new(RefusalKind::Unsupported, reason))
     }
 
     pub(crate) fn keep(&mut self, key: &Key, value: &Json) {

@@ -66,6 +66,7 @@ impl Draft<'_> {
         about: VhostAbout,
         by: Option<Arc<str>>,
     ) -> Result<Outcome, Refusal> {
+        self.check_here(&name)?;
         let is_new = self.state.vhosts.find(&name).is_none();
         if is_new {
             self.state.vhosts.put(Arc::clone(&name), ());
@@ -80,7 +81,6 @@ impl Draft<'_> {
             let removed = self.state.abouts.remove(&name);
             self.forget(&key, removed);
         } else {
-            self.check_not_replicated(&name)?;
             self.keep(&key, &about.stored());
             self.state.abouts.put(Arc::clone(&name), about);
         }
@@ -125,7 +125,7 @@ impl Draft<'_> {
         if self.state.vhosts.find(&vhost).is_none() {
             return Err(Refusal::no_vhost());
         }
-        self.check_not_replicated(&vhost)?;
+        self.check_here(&vhost)?;
         let place = (Arc::clone(&vhost), Arc::clone(policy.name()));
         let key = Key::of_policy(kind, &vhost, policy.name());
         check_not_configured(&key, self.state.policies_of(kind).configured(&place))?;
@@ -172,6 +172,7 @@ impl Draft<'_> {
         user: &Arc<str>,
         exchange: Option<&str>,
     ) -> Result<(), Refusal> {
+        self.check_here(vhost)?;
         let places = self.state.topic_permissions.iter().map(|(place, _)| place);
         let of_user = places.filter(|place| place.0 == *vhost && place.1 == *user);
         let gone: Vec<_> = of_user
@@ -228,7 +229,7 @@ impl Draft<'_> {
         if self.state.vhosts.find(vhost).is_none() {
             return Err(Refusal::no_vhost());
         }
-        self.check_not_replicated(vhost)?;
+        self.check_here(vhost)?;
         let limits = self.state.vhost_limits.find(vhost).cloned();
         Ok(limits.unwrap_or_else(Limits::none))
     }

@@ -66,7 +66,8 @@ impl Key {
         }
     }
 
-    pub(crate) fn parse(text: &str) -> Option<Self> {
+    /// Reads the text of a key; `None` if it is a later version's.
+    pub fn parse(text: &str) -> Option<Self> {
         let parts: Vec<String> = serde_json::from_str(text).ok()?;
         let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
         Some(match parts[..] {

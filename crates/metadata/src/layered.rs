@@ -20,7 +20,7 @@ pub(crate) struct Layered<K, V> {
     deleted: BTreeSet<K>,
 }
 
-/// What a store has to do after a removal.
+/// The task of a store after a removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Removed {
     /// The record is deleted.
@@ -102,6 +102,18 @@ impl<K: Ord + Clone, V: Clone> Layered<K, V> {
         self.now.retain(|key, _| keys.contains(key));
         for key in keys {
             if !self.now.contains_key(key) {
+                self.now
+                    .insert(key.clone(), (value.clone(), Origin::RunTime));
+            }
+        }
+    }
+
+    /// Replaces the entries of run time whose keys pass by those of another.
+    pub(crate) fn replace(&mut self, by: &Self, is_meant: impl Fn(&K) -> bool) {
+        self.retain(|key| !is_meant(key));
+        self.deleted.retain(|key| !is_meant(key));
+        for (key, (value, origin)) in &by.now {
+            if *origin == Origin::RunTime && is_meant(key) && self.configured(key).is_none() {
                 self.now
                     .insert(key.clone(), (value.clone(), Origin::RunTime));
             }

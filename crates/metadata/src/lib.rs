@@ -16,6 +16,9 @@
 //! An import of definitions is a [`Change::All`] of the entries that are not so already ([`Metadata::has`]). At the start
 //! they are a layer ([`Layers::add`]).
 //!
+//! The entries of run time of a replicated vhost are in its log, and here while this node owns it
+//! ([`Metadata::begin_term`]).
+//!
 //! *Never:* IO, a clock, chance (a salt is an argument), a connection.
 
 mod apply;
@@ -34,6 +37,7 @@ mod permission;
 mod policies;
 mod refusal;
 mod stored;
+mod terms;
 mod user;
 mod vhost;
 
@@ -50,5 +54,6 @@ pub use policies::{definition_to_json, policy_value};
 pub use refusal::{Refusal, RefusalKind};
 pub use serde_json::Value as Json;
 pub use stored::Unreadable;
+pub use terms::{BEGUN, Begun};
 pub use user::{NewPassword, NewUser, User};
 pub use vhost::VhostAbout;

@@ -116,7 +116,7 @@ impl Metadata {
             .collect()
     }
 
-    /// What a vhost has at run time: the keys that do not depend on its traffic.
+    /// The state of a vhost at run time: the keys that do not depend on its traffic.
     pub fn vhost_json(&self, name: &str) -> Json {
         let about = self.about(name);
         let kind = about.default_queue_type.as_deref().unwrap_or("undefined");

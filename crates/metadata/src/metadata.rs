@@ -1,6 +1,6 @@
 //! All entries.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crosstie_queues::policy::{Policies, Policy, PolicyKind};
@@ -29,6 +29,8 @@ pub struct Metadata {
     pub(crate) vhosts: Layered<Arc<str>, ()>,
     /// Vhosts whose journal several nodes share.
     pub(crate) replicated: BTreeSet<Arc<str>>,
+    /// Those whose entries of run time are here, because this node owns them, each with the number of the term.
+    pub(crate) terms: BTreeMap<Arc<str>, u64>,
     pub(crate) abouts: Layered<Arc<str>, VhostAbout>,
     pub(crate) permissions: Layered<UserInVhost, Permission>,
     pub(crate) topic_permissions: Layered<UserOnExchange, TopicPermission>,
@@ -104,6 +106,7 @@ impl Metadata {
             users: Layered::new(layers.users),
             vhosts: Layered::new(layers.vhosts),
             replicated: layers.replicated,
+            terms: BTreeMap::new(),
             abouts: Layered::new(layers.abouts),
             permissions: Layered::new(layers.permissions),
             topic_permissions: Layered::new(layers.topic_permissions),
@@ -133,6 +136,11 @@ impl Metadata {
 
     pub fn is_replicated(&self, vhost: &str) -> bool {
         self.replicated.contains(vhost)
+    }
+
+    /// Whether the vhost is replicated, and this node does not own it.
+    pub fn is_elsewhere(&self, vhost: &str) -> bool {
+        self.is_replicated(vhost) && !self.terms.contains_key(vhost)
     }
 
     /// Description, tags and default type of queues of a vhost.

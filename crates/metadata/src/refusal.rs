@@ -18,6 +18,8 @@ pub enum RefusalKind {
     Absent,
     /// The configuration names the entry. The reason has the configuration's key.
     Configured,
+    /// Another node has the vhost, or no node at present.
+    Elsewhere,
     /// The change is malformed, or names something that does not exist.
     Invalid,
     /// The vhost does not exist.
@@ -40,6 +42,12 @@ impl Refusal {
         Self::new(RefusalKind::Absent, "")
     }
 
+    /// The vhost is replicated, and not on this node.
+    pub fn elsewhere(vhost: &str) -> Self {
+        let reason = format!("vhost '{vhost}' is replicated, and this node does not own it");
+        Self::new(RefusalKind::Elsewhere, reason)
+    }
+
     pub(crate) fn invalid(reason: impl Into<String>) -> Self {
         Self::new(RefusalKind::Invalid, reason)
     }
@@ -54,7 +62,7 @@ impl Refusal {
             RefusalKind::Absent | RefusalKind::NoVhost => 404,
             RefusalKind::Configured => 409,
             RefusalKind::Invalid | RefusalKind::Unsupported => 400,
-            RefusalKind::NotStored => 503,
+            RefusalKind::Elsewhere | RefusalKind::NotStored => 503,
         }
     }
 
@@ -65,7 +73,7 @@ impl Refusal {
             RefusalKind::NoVhost => "not_found",
             RefusalKind::Configured => "conflict",
             RefusalKind::Invalid | RefusalKind::Unsupported => "bad_request",
-            RefusalKind::NotStored => "service_unavailable",
+            RefusalKind::Elsewhere | RefusalKind::NotStored => "service_unavailable",
         }
     }
 }

@@ -26,6 +26,9 @@ impl Metadata {
     /// and those whose user or vhost is gone: their records are to be deleted.
     pub fn reconfigured(&self, layers: Layers) -> (Self, Vec<Key>, Vec<Key>) {
         let mut new = Self::new(layers);
+        // Which vhosts are replicated changes with a restart.
+        new.replicated.clone_from(&self.replicated);
+        new.terms.clone_from(&self.terms);
         let mut overridden = Vec::new();
         for (key, value) in self.stored() {
             if let Ok(false) = new.restore_value(&key, value) {
@@ -76,6 +79,7 @@ impl Metadata {
         let Self {
             users,
             vhosts,
+            replicated,
             abouts,
             permissions,
             topic_permissions,
@@ -87,9 +91,13 @@ impl Metadata {
         } = self;
         let has_user = |user: &Arc<str>| users.find(user).is_some();
         let has_vhost = |vhost: &Arc<str>| vhosts.find(vhost).is_some();
+        // In a vhost that moves, a user of another node keeps its permissions.
+        let has_place = |vhost: &Arc<str>, user: &Arc<str>| {
+            has_vhost(vhost) && (has_user(user) || replicated.contains(vhost))
+        };
         abouts.retain(|vhost| has_vhost(vhost));
-        permissions.retain(|(vhost, user)| has_vhost(vhost) && has_user(user));
-        topic_permissions.retain(|(vhost, user, _)| has_vhost(vhost) && has_user(user));
+        permissions.retain(|(vhost, user)| has_place(vhost, user));
+        topic_permissions.retain(|(vhost, user, _)| has_place(vhost, user));
         vhost_limits.retain(|vhost| has_vhost(vhost));
         user_limits.retain(|user| has_user(user));
         policies.retain(|(vhost, _)| has_vhost(vhost));

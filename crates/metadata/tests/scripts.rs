@@ -1,238 +1,10 @@
-//! Changes and what comes of them, as text: a line is `put|delete|list|configure|restart ENTRY [JSON] => ANSWER`.
+//! Changes of each kind, as scripts.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+mod support;
 
-use crosstie_auth::PasswordHash;
-use crosstie_metadata::{
-    Change, Effect, Entry, Json, Layers, Metadata, Origin, Outcome, Permission, PolicyKind,
-    Refusal, RefusalKind, Stored, User,
-};
+use crosstie_metadata::{Change, Entry, Json, Layers, Metadata, Outcome, RefusalKind};
 
-/// A state with the records that its store has.
-struct Machine {
-    state: Metadata,
-    store: BTreeMap<String, String>,
-    layers: Layers,
-}
-
-/// `guest` with all permissions in `/` by default; `config` and the vhosts by the configuration: `/`, `home`, and `far`,
-/// which is replicated.
-fn layers() -> Layers {
-    let user = |name: &str, origin| {
-        let user = User {
-            password: Some(PasswordHash::of(b"pw", *b"salt")),
-            tags: Vec::new(),
-            is_remote_allowed: true,
-        };
-        (Arc::from(name), user, origin)
-    };
-    let configured = Origin::Configured("amqp.users");
-    let pair = |vhost: &str, user: &str| (Arc::from(vhost), Arc::from(user));
-    Layers {
-        users: vec![user("guest", Origin::Default), user("config", configured)],
-        vhosts: vec![
-            ("/".into(), (), Origin::Configured("amqp.vhosts")),
-            ("far".into(), (), Origin::Configured("amqp.vhosts")),
-            ("home".into(), (), Origin::Configured("amqp.vhosts")),
-        ],
-        replicated: ["far".into()].into(),
-        permissions: vec![
-            (pair("/", "guest"), Permission::all(), Origin::Default),
-            (
-                pair("home", "config"),
-                Permission::all(),
-                Origin::Configured("amqp.vhosts"),
-            ),
-        ],
-        global_parameters: vec![("cluster_name".into(), "x".into(), Origin::Default)],
-        ..Layers::default()
-    }
-}
-
-impl Machine {
-    fn new() -> Self {
-        let layers = layers();
-        Self {
-            state: Metadata::new(layers.clone()),
-            store: BTreeMap::new(),
-            layers,
-        }
-    }
-
-    fn run(&mut self, line: &str) -> String {
-        let (verb, rest) = line.split_once(' ').unwrap_or((line, ""));
-        match verb {
-            "put" => {
-                let (entry, body) = match rest.find(" {") {
-                    Some(at) => (&rest[..at], &rest[at + 1..]),
-                    None => (rest, "{}"),
-                };
-                let body: Json = serde_json::from_str(body).expect("JSON");
-                let by = Some("guest");
-                self.apply(Change::put(entry_of(entry), &body, by))
-            }
-            "delete" => self.apply(Ok(Change::Delete(entry_of(rest)))),
-            "list" => self.list(rest),
-            "restart" => self.restart(),
-            "configure" => self.configure(rest),
-            other => panic!("no verb {other:?}"),
-        }
-    }
-
-    fn apply(&mut self, change: Result<Change, Refusal>) -> String {
-        let applied = change.and_then(|change| self.state.apply(change, &mut || *b"salt"));
-        match applied {
-            Ok((state, applied)) => {
-                self.state = state;
-                for effect in &applied.effects {
-                    if let Effect::Vhost(name) = effect {
-                        self.layers.vhosts.retain(|(known, ..)| known != name);
-                        if self.state.has_vhost(name) {
-                            let made = (Arc::clone(name), (), Origin::RunTime);
-                            self.layers.vhosts.push(made);
-                        }
-                    }
-                }
-                for Stored { key, value } in applied.records {
-                    match value {
-                        Some(value) => drop(self.store.insert(key, value)),
-                        None => assert!(self.store.remove(&key).is_some(), "{key} was not there"),
-                    }
-                }
-                match applied.outcome {
-                    Outcome::Created => "201".to_owned(),
-                    Outcome::Deleted | Outcome::Replaced => "204".to_owned(),
-                }
-            }
-            Err(refusal) => {
-                let reason = refusal.to_string().replace('\n', "\\n");
-                format!("{} {reason}", refusal.status())
-            }
-        }
-    }
-
-    fn list(&self, what: &str) -> String {
-        let rows = match what {
-            "users" => self.state.list_users(None),
-            "permissions" => self.state.list_permissions(None, None),
-            "topic-permissions" => self.state.list_topic_permissions(None, None),
-            "vhosts" => {
-                let names = self.state.vhosts();
-                names.map(|name| self.state.vhost_json(name)).collect()
-            }
-            "vhost-limits" => self.state.list_vhost_limits(None),
-            "user-limits" => self.state.list_user_limits(None),
-            "global-parameters" => self.state.list_global_parameters(None),
-            "policies" => self.state.list_policies(PolicyKind::User, None),
-            "operator-policies" => self.state.list_policies(PolicyKind::Operator, None),
-            "parameters" => self.state.list_parameters(None, None),
-            "records" => self.store.keys().map(|key| key.as_str().into()).collect(),
-            other => panic!("no list {other:?}"),
-        };
-        let text = |row: &Json| match row {
-            // A column each is enough.
-            Json::Object(row) => {
-                let shown = row.iter().filter(|(key, _)| *key != "metadata");
-                let shown = shown.filter(|(key, _)| *key != "tracing");
-                let shown = shown.map(|(key, value)| match value {
-                    Json::String(text) if key == "password_hash" => password_of(text),
-                    Json::String(text) => text.clone(),
-                    other => other.to_string(),
-                });
-                shown.collect::<Vec<_>>().join(" ")
-            }
-            other => other.as_str().expect("text").to_owned(),
-        };
-        rows.iter().map(text).collect::<Vec<_>>().join("; ")
-    }
-
-    /// The state from the configuration and the store is the state from before.
-    fn restart(&mut self) -> String {
-        let before = format!("{:?}", self.state);
-        let mut state = Metadata::new(self.layers.clone());
-        let mut overridden = Vec::new();
-        for (key, value) in &self.store {
-            overridden.extend(state.restore(key, value).expect("readable"));
-        }
-        assert_eq!(state.forget_orphans(), []);
-        self.state = state;
-        assert_eq!(overridden, [], "the configuration is as before");
-        assert_eq!(format!("{:?}", self.state), before);
-        String::new()
-    }
-
-    /// The configuration names a user.
-    fn configure(&mut self, name: &str) -> String {
-        let (_, user, origin) = self.layers.users[1].clone();
-        self.layers.users.push((name.into(), user, origin));
-        let (state, overridden, orphans) = self.state.reconfigured(self.layers.clone());
-        self.state = state;
-        for key in overridden.iter().chain(&orphans) {
-            self.store.remove(&key.text());
-        }
-        let overridden: Vec<_> = overridden.iter().map(ToString::to_string).collect();
-        overridden.join("; ")
-    }
-}
-
-/// The password that a hash is of.
-fn password_of(hash: &str) -> String {
-    let passwords = ["pw", "x", ""].into_iter();
-    let hash = PasswordHash::parse(hash, None);
-    let mut passwords = passwords.filter(|password| {
-        hash.as_ref()
-            .is_ok_and(|hash| hash.verify(password.as_bytes()))
-    });
-    match passwords.next() {
-        Some(found) => format!("'{found}'"),
-        None => "no password".to_owned(),
-    }
-}
-
-fn entry_of(text: &str) -> Entry {
-    let words: Vec<&str> = text.split(' ').collect();
-    match words[..] {
-        ["user", name] => Entry::User(name.into()),
-        ["vhost", name] => Entry::Vhost(name.into()),
-        ["permission", vhost, user] => Entry::Permission {
-            vhost: vhost.into(),
-            user: user.into(),
-        },
-        ["topic-permission", vhost, user, ref exchange @ ..] => Entry::TopicPermission {
-            vhost: vhost.into(),
-            user: user.into(),
-            exchange: exchange.first().map(|name| Arc::from(*name)),
-        },
-        ["vhost-limits", vhost, ref name @ ..] => Entry::VhostLimits {
-            vhost: vhost.into(),
-            name: name.first().map(|name| (*name).to_owned()),
-        },
-        ["user-limits", user, ref name @ ..] => Entry::UserLimits {
-            user: user.into(),
-            name: name.first().map(|name| (*name).to_owned()),
-        },
-        [kind @ ("policy" | "operator-policy"), vhost, name] => Entry::Policy {
-            kind: match kind {
-                "policy" => PolicyKind::User,
-                _ => PolicyKind::Operator,
-            },
-            vhost: vhost.into(),
-            name: name.into(),
-        },
-        ["global-parameter", name] => Entry::GlobalParameter(name.into()),
-        _ => panic!("no entry {text:?}"),
-    }
-}
-
-fn check(script: &str) {
-    let mut machine = Machine::new();
-    for line in script.lines().map(str::trim).filter(|l| !l.is_empty()) {
-        let (input, expected) = line.split_once(" =>").unwrap_or((line, ""));
-        let found = machine.run(input.trim());
-        assert_eq!(found.trim(), expected.trim(), "{line}");
-    }
-}
+use support::{Machine, check, entry_of, layers};
 
 #[test]
 fn users_have_rabbitmqs_hashes_and_answers() {
@@ -334,7 +106,7 @@ fn permissions_need_a_vhost_and_a_user() {
         delete permission / guest => 404 Not Found
         delete permission home config => 409 permission of user 'config' in vhost 'home' is read-only: the configuration has it under "amqp.vhosts"; change it there and reload the node
         put permission home guest {"configure": "a", "write": "", "read": ""} => 201
-        put permission far guest {"configure": "a", "write": "", "read": ""} => 400 vhost 'far' is replicated: its permissions are those of the configuration of each node, and it has no policies, no limits and no description
+        put permission far guest {"configure": "a", "write": "", "read": ""} => 503 vhost 'far' is replicated, and this node does not own it
         put topic-permission no guest {"exchange": "", "write": "", "read": ""} => 400 vhost_or_user_not_found
         put topic-permission / guest {"write": ""} => 400 [{key_missing,exchange},{key_missing,read}]
         restart
@@ -354,7 +126,7 @@ fn limits_are_refused_in_rabbitmqs_words() {
         put vhost-limits / max-queues {} => 400 [{key_missing,value}]
         put vhost-limits / max-queues {"value": 7} => 204
         put vhost-limits / max-connections {"value": -1} => 204
-        put vhost-limits far max-queues {"value": 7} => 400 vhost 'far' is replicated: its permissions are those of the configuration of each node, and it has no policies, no limits and no description
+        put vhost-limits far max-queues {"value": 7} => 503 vhost 'far' is replicated, and this node does not own it
         put user-limits no max-channels {"value": 5} => 400 no_such_user: no
         put user-limits config nope {"value": 5} => 400 Unrecognised terms [{<<"nope">>,5}] in user-limits
         put user-limits config max-channels {"value": "5"} => 400 max-channels should be a number, actually was <<"5">>
@@ -388,7 +160,7 @@ fn policies_are_checked_and_kept() {
         put policy / p {"pattern": "^x", "definition": {"max-length": 5, "dead-letter-exchange": "y"}, "priority": 1.5, "apply-to": "queues"} => 204
         put operator-policy / o {"pattern": "x", "definition": {"overflow": "drop-head"}} => 400 Validation failed\n\n[{<<"overflow">>,<<"drop-head">>}] are not recognised policy settings\n
         put operator-policy / o {"pattern": "x", "definition": {"max-length": 5}, "priority": -1} => 201
-        put policy far p {"pattern": "x", "definition": {"max-length": 5}} => 400 vhost 'far' is replicated: its permissions are those of the configuration of each node, and it has no policies, no limits and no description
+        put policy far p {"pattern": "x", "definition": {"max-length": 5}} => 503 vhost 'far' is replicated, and this node does not own it
         restart
         list policies => / p ^x queues {"dead-letter-exchange":"y","max-length":5} 1.5
         list operator-policies => / o x all {"max-length":5} -1

@@ -89,6 +89,11 @@ pub enum Record {
         queue: QueueId,
         fresh_from: i64,
     },
+    /// A setting of the vhost, whose meaning only a broker knows; without a value, it is gone.
+    Setting {
+        key: Arc<str>,
+        value: Option<Arc<str>>,
+    },
     /// An operator has created the vhost, so that a start opens it without the configuration. Only a broker makes this
     /// record.
     VhostCreated,

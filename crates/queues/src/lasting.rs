@@ -37,6 +37,7 @@ pub fn find_lasting<'r, V: Copy + Eq + Hash>(
     let mut cleared: HashSet<(V, QueueId)> = HashSet::new();
     let mut dequeued: HashMap<(V, QueueId, i64), usize> = HashMap::new();
     let mut deleted: HashSet<V> = HashSet::new();
+    let mut set: HashSet<(V, &str)> = HashSet::new();
     for (vhost, record) in records.rev() {
         let index = lasting.len();
         let is_lasting = match record {
@@ -65,6 +66,7 @@ pub fn find_lasting<'r, V: Copy + Eq + Hash>(
                 !cleared.contains(&(vhost, *queue))
                     && !dequeued.contains_key(&(vhost, *queue, *place))
             }
+            Record::Setting { key, .. } => set.insert((vhost, &**key)),
             Record::ExchangeDeclared { .. }
             | Record::ExchangeDeleted { .. }
             | Record::QueueDeclared { .. }

@@ -148,6 +148,9 @@ impl Batch {
 fn record_bytes(record: &Record) -> usize {
     match record {
         Record::Enqueued { message, .. } => RECORD_BYTES + message.content.memory_bytes(),
+        Record::Setting { key, value } => {
+            RECORD_BYTES + key.len() + value.as_ref().map_or(0, |value| value.len())
+        }
         _ => RECORD_BYTES,
     }
 }

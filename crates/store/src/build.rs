@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crosstie_queues::{MessageContent, Position};
+use crosstie_queues::{MessageContent, Position, Record};
 
 use crate::archive;
 use crate::earlier;
@@ -139,6 +139,13 @@ impl Copy {
             Item::Message(Some(message)) => record_bytes(message::bytes_max(message)),
             Item::Entity(Some(Entity::Setting { key, value })) => {
                 record_bytes(key.len() + value.len() + 32)
+            }
+            Item::Entity(Some(Entity::Declared {
+                record: Record::Setting { key, value },
+                ..
+            })) => {
+                let value_bytes = value.as_ref().map_or(0, |value| value.len());
+                record_bytes(key.len() + value_bytes + 32)
             }
             Item::Entity(Some(_)) => 4096,
             Item::Message(None) | Item::Entity(None) => return Ok(()),

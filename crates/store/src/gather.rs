@@ -217,6 +217,7 @@ fn order((vhost, record, _): &(u16, Record, i64)) -> (u8, u16, u64, [&str; 3], b
             let names: [&str; 3] = [source, name, routing_key];
             (2, *vhost, 0, names, to_queue, arguments.as_table().bytes())
         }
+        Record::Setting { key, .. } => (3, *vhost, 0, [key, "", ""], false, empty),
         Record::Rested { queue, .. } => (4, *vhost, queue.0, [""; 3], false, empty),
         _ => (3, *vhost, 0, [""; 3], false, empty),
     }

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use crosstie_disk::RealDisk;
 
-use crate::Restored;
 use crate::archive;
 use crate::check::absent;
 use crate::damage::describe;
@@ -14,19 +13,36 @@ use crate::gather::Gathered;
 use crate::opening::recover_at;
 use crate::place::{self, Found, Lock};
 use crate::segments::contents::Snapshot;
+use crate::{Restored, Setting};
 
-/// Reads a store, a backup or a file of version 0.1.0, and changes nothing.
+/// The contents of a store.
+#[derive(Debug, Default)]
+pub struct Contents {
+    pub restored: Vec<Restored>,
+    /// Of the broker, by their keys.
+    pub settings: Vec<Setting>,
+}
+
+/// Reads the vhosts of a store, a backup or a file of version 0.1.0, and changes nothing.
 pub fn contents(path: &Path) -> Result<Vec<Restored>, StoreError> {
+    Ok(all_contents(path)?.restored)
+}
+
+/// The same with the settings of the broker.
+pub fn all_contents(path: &Path) -> Result<Contents, StoreError> {
     match place::find(path)? {
         Found::Nothing | Found::Empty => Err(absent(path)),
-        Found::Earlier => Ok(earlier::read(path, false)?.restored),
+        Found::Earlier => Ok(Contents {
+            restored: earlier::read(path, false)?.restored,
+            settings: Vec::new(),
+        }),
         Found::Backup => {
             let mut gathered = Gathered::default();
             archive::read(path, &mut |queue, place, item| {
                 gathered.add(queue, place, item.clone());
                 Ok(())
             })?;
-            Ok(gathered.into_restored().0)
+            Ok(all(gathered))
         }
         Found::Segments => {
             let mut gathered = Gathered::default();
@@ -55,7 +71,14 @@ pub fn contents(path: &Path) -> Result<Vec<Restored>, StoreError> {
                 let what = what.join("; ");
                 return Err(StoreError::new(path, StoreErrorKind::Loss { what }));
             }
-            Ok(gathered.into_restored().0)
+            Ok(all(gathered))
         }
+    }
+}
+
+fn all(mut gathered: Gathered) -> Contents {
+    Contents {
+        settings: gathered.take_settings(),
+        restored: gathered.into_restored().0,
     }
 }

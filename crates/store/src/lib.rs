@@ -67,7 +67,7 @@ pub use damage::Damaged;
 pub use disk::DiskLow;
 pub use error::{StoreError, StoreErrorKind};
 pub use events::{EventKeeper, EventOwner, EventStore, EventStoreConfig};
-pub use inspect::contents;
+pub use inspect::{Contents, all_contents, contents};
 pub use loaded::Loaded;
 pub use orders::Begun;
 pub use replace::{Replaced, records, replace};

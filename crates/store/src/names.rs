@@ -41,6 +41,7 @@ pub(crate) enum Name {
     },
     Rested(QueueKey),
     Setting(Arc<str>),
+    VhostSetting(u16, Arc<str>),
     /// An operator's creation of a vhost.
     Created(u16),
 }
@@ -194,7 +195,7 @@ impl Names {
         name.is_some_and(|name| self.places.contains_key(&name))
     }
 
-    /// Removes a binding.
+    /// Removes a binding, or a setting of a vhost.
     pub(crate) fn unbind(&mut self, vhost: u16, record: &Record) -> Option<i64> {
         let name = Name::of(vhost, record)?;
         self.remove(&name)
@@ -363,17 +364,19 @@ impl Name {
                 queue: queue.0,
             }),
             Record::VhostCreated => Self::Created(vhost),
+            Record::Setting { key, .. } => Self::VhostSetting(vhost, Arc::clone(key)),
             _ => return None,
         })
     }
 
-    /// The vhost whose declaration it is; `None` for that of a vhost, and for a setting.
+    /// The vhost whose declaration it is; `None` for that of a vhost, and for a setting of the broker.
     fn vhost(&self) -> Option<u16> {
         match self {
             Self::Vhost(_) | Self::Setting(_) => None,
-            Self::Exchange(vhost, _) | Self::Created(vhost) | Self::Binding { vhost, .. } => {
-                Some(*vhost)
-            }
+            Self::Exchange(vhost, _)
+            | Self::VhostSetting(vhost, _)
+            | Self::Created(vhost)
+            | Self::Binding { vhost, .. } => Some(*vhost),
             Self::Queue(queue) | Self::Rested(queue) => Some(queue.vhost),
         }
     }

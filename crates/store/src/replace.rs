@@ -1,5 +1,6 @@
 //! Replaces a vhost in one store by the same vhost of another store.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -7,7 +8,7 @@ use std::sync::Arc;
 use crosstie_queues::{Position, QueueId, Record};
 
 use crate::error::StoreError;
-use crate::{Batch, Store, StoreConfig, contents};
+use crate::{Batch, NewSetting, Store, StoreConfig, contents};
 
 /// The sizes of the vhost in the store, after and before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,8 +21,17 @@ pub struct Replaced {
 
 /// Replaces a vhost in `store` by the one of `from`; other vhosts are not changed. Neither store may be open. It is one
 /// commit: all of it is done, or nothing.
-pub fn replace(store: &Path, vhost: &str, from: &Path) -> Result<Replaced, StoreError> {
-    let of_vhost = records(from, vhost)?;
+///
+/// The settings of the vhost in `from` become settings of the broker, in the place of those whose keys are the vhost's.
+pub fn replace(
+    store: &Path,
+    vhost: &str,
+    from: &Path,
+    is_of_vhost: &dyn Fn(&str) -> bool,
+) -> Result<Replaced, StoreError> {
+    let (settings, of_vhost): (Vec<_>, Vec<_>) = records(from, vhost)?
+        .into_iter()
+        .partition(|record| matches!(record, Record::Setting { .. }));
     let mut replaced = Replaced::default();
     count(&of_vhost, &mut replaced.queues, &mut replaced.messages);
     let (mut store, restored) = Store::open(StoreConfig::new(store))?;
@@ -47,7 +57,15 @@ pub fn replace(store: &Path, vhost: &str, from: &Path) -> Result<Replaced, Store
     records.extend(of_vhost);
     let mut batch = Batch::default();
     batch.push(&Arc::from(vhost), records, Position(1));
-    store.commit(&batch)?;
+    let former = store.take_settings().into_iter();
+    let former = former.filter(|former| is_of_vhost(&former.key));
+    let mut new: BTreeMap<_, _> = former.map(|former| (former.key, None)).collect();
+    new.extend(settings.into_iter().filter_map(|setting| match setting {
+        Record::Setting { key, value } if is_of_vhost(&key) => Some((key, value)),
+        _ => None,
+    }));
+    let new: Vec<NewSetting> = new.into_iter().collect();
+    store.commit_with_settings(&batch, &new)?;
     Ok(replaced)
 }
 

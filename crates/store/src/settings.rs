@@ -42,20 +42,29 @@ impl Store {
         for vhost in vhosts {
             created.push(vhost, vec![Record::VhostCreated], Position::default());
         }
-        self.check_numbers(&created)?;
+        self.commit_with_settings(&created, settings)
+    }
+
+    /// Writes a batch, which deletes no vhost, and settings in one commit.
+    pub(crate) fn commit_with_settings(
+        &mut self,
+        batch: &Batch,
+        settings: &[NewSetting],
+    ) -> Result<(), StoreError> {
+        self.check_numbers(batch)?;
         let records = settings.iter().map(|(key, value)| {
             let value_bytes = value.as_ref().map_or(0, |value| value.len());
             record_bytes(FRAME_BYTES_MAX + key.len() + value_bytes)
         });
-        let adds = !vhosts.is_empty() || settings.iter().any(|(_, value)| value.is_some());
+        let adds = write::is_adding(batch) || settings.iter().any(|(_, value)| value.is_some());
         let purpose = match adds {
             true => Purpose::Adding,
             false => Purpose::Freeing,
         };
-        let bytes_max = records.sum::<u64>() + write::bytes_max(&created);
+        let bytes_max = records.sum::<u64>() + write::bytes_max(batch);
         self.commit_with(bytes_max, purpose, |draft, state, names| {
-            let mut writer = Writer::new(draft, state, names, &created);
-            for (vhost, record) in created.records() {
+            let mut writer = Writer::new(draft, state, names, batch);
+            for (vhost, record) in batch.records() {
                 let number = writer.vhost(vhost);
                 writer.write(number, record);
             }

@@ -50,6 +50,10 @@ pub(crate) fn bytes_max(batch: &Batch) -> u64 {
             | Record::Cleared { .. }
             | Record::Rested { .. } => 32,
             Record::Kept(_) => 0,
+            Record::Setting { key, value } => {
+                let value_bytes = value.as_ref().map_or(0, |value| value.len());
+                1024 + 2 * vhost.len() + key.len() + value_bytes
+            }
             Record::VhostCreated => 1024 + 2 * vhost.len(),
             // What the store has of the vhost decides.
             Record::VhostDeleted => 0,
@@ -189,7 +193,8 @@ impl<'w> Writer<'w> {
                 let places = self.names.delete_queue(key(id));
                 self.remove_entities(places);
             }
-            Record::Unbound { .. } => {
+            Record::Setting { value: Some(_), .. } => self.declare(ENTITIES, vhost, record),
+            Record::Unbound { .. } | Record::Setting { value: None, .. } => {
                 let place = self.names.unbind(vhost, record);
                 self.remove_entities(place);
             }

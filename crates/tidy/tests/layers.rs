@@ -124,6 +124,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "fabric",
             "jetstream",
             "ledger",
+            "metadata",
             "nats",
             "node",
             "queues",

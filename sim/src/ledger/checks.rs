@@ -1,6 +1,7 @@
 //! The conditions that must hold.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crosstie_ledger::{Config, Ledger, News, Sequence};
 use crosstie_queues::Record;
@@ -20,7 +21,14 @@ pub(super) struct Ledgers {
     pub confirmed: BTreeMap<u64, usize>,
     /// Taken by some client, or in a queue that one purged or deleted.
     pub gone: BTreeSet<u64>,
+    /// The settings, as the log has them now.
+    settings: BTreeMap<Arc<str>, Arc<str>>,
+    /// All values that settings ever had in the log; without a value it was removed.
+    set: BTreeSet<Setting>,
 }
+
+/// A key, and its value if it was not removed.
+pub(super) type Setting = (Arc<str>, Option<Arc<str>>);
 
 impl Ledgers {
     /// The log has taken an entry.
@@ -30,6 +38,9 @@ impl Ledgers {
             .get_or_insert_with(|| Ledger::new(Config::default()));
         let news = reference.handle_entry(sequence, entry);
         let news = news.map_err(|broken| format!("entry {sequence:?}: {broken}"))?;
+        if news == News::Recovered {
+            self.settings = settings(reference.records());
+        }
         if let News::Records(records) = news {
             for record in records {
                 match record {
@@ -47,6 +58,13 @@ impl Ledgers {
                         deliveries,
                     } => {
                         self.deliveries.insert((queue.0, place), deliveries);
+                    }
+                    Record::Setting { key, value } => {
+                        match &value {
+                            Some(value) => self.settings.insert(key.clone(), value.clone()),
+                            None => self.settings.remove(&key),
+                        };
+                        self.set.insert((key, value));
                     }
                     _ => {}
                 }
@@ -66,12 +84,27 @@ impl Ledgers {
         Ok(())
     }
 
+    /// A setting is committed.
+    pub(super) fn confirm_setting(&self, setting: &Setting) -> Result<(), String> {
+        match self.set.contains(setting) {
+            true => Ok(()),
+            false => Err(format!(
+                "{setting:?} is committed, and was never in the log"
+            )),
+        }
+    }
+
     /// Checks the vhost of an owner: confirmed messages are present, in order, and the counts match.
     pub(super) fn check_owner(&self, node: &Node, log: &Log) -> Result<(), String> {
         // Its acknowledgement arrived so late that another node owns the vhost by now, and confirms.
         let epoch = self.reference.as_ref().map(|log| log.status().epoch);
         if epoch != Some(node.ledger.status().epoch) {
             return Ok(());
+        }
+        let found = settings(node.ledger.records());
+        if found != self.settings {
+            let expected = &self.settings;
+            return Err(format!("an owner has {found:?}, expected {expected:?}"));
         }
         let mut queues: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
         let mut names = BTreeMap::new();
@@ -135,6 +168,15 @@ impl Ledgers {
             false => Err(format!("after cleaning {found:?}, expected {expected:?}")),
         }
     }
+}
+
+/// The settings among records.
+fn settings(records: impl Iterator<Item = Record>) -> BTreeMap<Arc<str>, Arc<str>> {
+    let settings = records.filter_map(|record| match record {
+        Record::Setting { key, value } => Some((key, value?)),
+        _ => None,
+    });
+    settings.collect()
 }
 
 pub(super) fn described(ledger: &Ledger, log: &Log) -> Result<Vec<String>, String> {

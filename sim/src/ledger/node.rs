@@ -11,9 +11,11 @@ use crosstie_amqp::{BasicProperties, Method, Properties, TableBuf, Value};
 use crosstie_auth::Permissions;
 use crosstie_ledger::{Broken, Config, Excerpt, Ledger, Sequence};
 use crosstie_queues::{
-    ChannelKey, Client, Fault, Outbox, Page, Paged, Paging, Refused, Time, Vhost, VhostConfig, Want,
+    ChannelKey, Client, Fault, Outbox, Page, Paged, Paging, Position, Refused, Time, Vhost,
+    VhostConfig, Want,
 };
 
+use super::checks::{Ledgers, Setting};
 use super::log::Log;
 
 /// Messages to the client.
@@ -36,6 +38,9 @@ pub(super) struct Node {
     /// Publications that are not confirmed, by their number on the channel.
     pub unconfirmed: BTreeMap<u64, u64>,
     pub published: u64,
+    /// Settings that are not committed, with their positions.
+    pub settings: Vec<(Position, Setting)>,
+    settings_put: u64,
     /// The log's contents at the node's start are restored.
     pub is_shadow: bool,
     /// The log alone had some of its messages since then.
@@ -63,6 +68,8 @@ impl Node {
             channel: None,
             unconfirmed: BTreeMap::new(),
             published: 0,
+            settings: Vec::new(),
+            settings_put: 0,
             is_shadow: false,
             was_deep: false,
             pages: Vec::new(),
@@ -214,6 +221,30 @@ impl Node {
             ..ExchangeDelete::default()
         };
         self.say(now, &delete.into())
+    }
+
+    /// Sets a setting to a value that it never had, or removes it.
+    pub(super) fn put_setting(&mut self, key: &str, is_set: bool) {
+        self.settings_put += 1;
+        let value = format!("{}.{}", self.incarnation, self.settings_put);
+        let setting = (Arc::from(key), is_set.then(|| Arc::from(value)));
+        let (key, value) = setting.clone();
+        self.vhost.put_setting(key, value);
+        let position = self.vhost.journal().position;
+        self.settings.push((position, setting));
+    }
+
+    /// The log has everything up to that position. Of several values of a setting only the last one needs to be in it.
+    pub(super) fn commit(&mut self, upto: Position, ledgers: &Ledgers) -> Result<(), String> {
+        let committed = self
+            .settings
+            .extract_if(.., |(position, _)| *position <= upto);
+        let last: BTreeMap<_, _> = committed.map(|(_, setting)| setting).collect();
+        for setting in last {
+            ledgers.confirm_setting(&setting)?;
+        }
+        self.vhost.handle_committed(upto, &mut self.seen);
+        Ok(())
     }
 
     pub(super) fn delete(&mut self, now: Time, queue: &str) -> Result<(), String> {

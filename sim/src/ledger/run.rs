@@ -305,6 +305,7 @@ impl LedgerRun {
                 node.bind(now, name, QUEUES[choice % 3])?;
             }
             86 => node.delete_exchange(now)?,
+            88..90 => node.put_setting(name, choice > 88),
             _ => {}
         }
         self.drain(place)
@@ -470,9 +471,7 @@ impl LedgerRun {
                     self.ledgers.check_owner(node, &self.log)?;
                     node.open(now)?;
                 }
-                Effect::Committed(position) => {
-                    node.vhost.handle_committed(position, &mut node.seen);
-                }
+                Effect::Committed(position) => node.commit(position, &self.ledgers)?,
                 Effect::Deposed | Effect::Released => self.restart(place),
                 Effect::Broken(sequence, broken) => {
                     return Err(format!("node {place}, entry {sequence:?}: {broken}"));

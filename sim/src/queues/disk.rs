@@ -97,7 +97,7 @@ impl Disk {
             Record::Purged { queue } => self.clear(queue, i64::MIN..=i64::MAX),
             Record::Cleared { queue, from, to } => self.clear(queue, from..=to),
             // A store that restores makes the first, and the broker the others.
-            Record::Kept(_) | Record::VhostCreated | Record::VhostDeleted => false,
+            _ => false,
         };
         is_done.then_some(()).ok_or(complaint)
     }

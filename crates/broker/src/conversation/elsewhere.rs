@@ -17,13 +17,16 @@ impl Conversation {
     /// Lets a client into its vhost, splices it to the owner node, or makes it wait for an owner.
     pub(super) fn admit(
         &mut self,
-        client: Box<LetIn>,
+        mut client: Box<LetIn>,
         since: Option<Instant>,
         consumed: usize,
     ) -> Handled {
         let broker = Arc::clone(&self.endpoint.broker);
         let whose = match broker.vhost(&client.vhost) {
             Ok(vhost) => {
+                if let Err(away) = broker.decide(&mut client) {
+                    return Handled::End(End::TurnedAway(Box::new(away)));
+                }
                 return match self.enter(client.enter(vhost)) {
                     true => Handled::Done { consumed },
                     false => Handled::End(End::Answered),
@@ -88,11 +91,10 @@ impl Conversation {
         if self.listening.is_stopping() {
             return Err((Refusal::NotOwner, "this node stops".to_owned()));
         }
-        let seat = self
-            .endpoint
-            .broker
-            .take_any_seat(&account.user, &account.vhost);
-        let entered = Entered::passed_on(account, vhost.ok_or_else(not_owner)?, seat);
+        let vhost = vhost.ok_or_else(not_owner)?;
+        let decided = self.endpoint.broker.decide_for_other(&account);
+        let decided = decided.map_err(|why| (Refusal::NotAllowed, why))?;
+        let entered = Entered::passed_on(account, vhost, decided);
         let entered = entered.map_err(|why| (Refusal::Malformed, why))?;
         accept(&self.connection);
         match self.enter(entered) {

@@ -35,8 +35,8 @@ pub(crate) fn all(broker: &Broker) -> Json {
         "product_version": particulars.version,
         "users": users,
         "vhosts": vhosts.iter().map(|found| vhost(&metadata, found)).collect::<Vec<_>>(),
-        "permissions": metadata.list_permissions(None, None),
-        "topic_permissions": metadata.list_topic_permissions(None, None),
+        "permissions": of_users(&metadata, metadata.list_permissions(None, None)),
+        "topic_permissions": of_users(&metadata, metadata.list_topic_permissions(None, None)),
         "parameters": metadata.list_parameters(None, None),
         "global_parameters": metadata.list_global_parameters(None),
         "policies": metadata.list_policies(PolicyKind::User, None),
@@ -62,6 +62,15 @@ pub(crate) fn of_vhost(broker: &Broker, vhost: &Arc<SharedVhost>) -> Json {
         "exchanges": exchanges(vhost),
         "bindings": bindings(vhost),
     })
+}
+
+/// Without permissions of users that only another node has: no import takes them.
+fn of_users(metadata: &Metadata, mut permissions: Vec<Json>) -> Vec<Json> {
+    permissions.retain(|of| {
+        let user = of["user"].as_str();
+        user.is_some_and(|user| metadata.user(user).is_some())
+    });
+    permissions
 }
 
 /// The users without the passwords of the configuration, and which those are.

@@ -45,13 +45,15 @@ impl Broker {
         let change = self.metadata.begin();
         let before = self.follow_vhosts();
         let changes = changes(&definitions, &before, &mut skipped)?;
-        let (next, applied) = before.apply(Change::All(changes), &mut crate::metadata::salt)?;
+        let applied = before.apply(Change::All(changes), &mut crate::metadata::salt);
+        let (next, applied) = applied.map_err(|refusal| self.named(refusal))?;
         self.check_room(&definitions, &next)?;
         if is_check {
             return Ok(skipped);
         }
-        self.complete(next, applied)?;
+        let completed = self.complete(next, applied)?;
         drop(change);
+        completed.wait()?;
         skipped.extend(self.declare(&definitions)?);
         Ok(skipped)
     }

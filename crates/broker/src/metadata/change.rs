@@ -1,13 +1,14 @@
 //! Changes by operators.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Instant;
 
 use crosstie_config as model;
 use crosstie_metadata::{
-    Applied, Change, Effect, Layers, Metadata, Origin, Outcome, Refusal, RefusalKind, VhostLimit,
+    Applied, Change, Effect, Key, Layers, Metadata, Origin, Outcome, Refusal, RefusalKind, Stored,
+    VhostLimit,
 };
 use crosstie_queues::policy::Policies;
 use crosstie_store::NewSetting;
@@ -15,6 +16,7 @@ use crosstie_store::NewSetting;
 use super::layers::add_created;
 use super::live::report_overridden;
 use super::owed::Due;
+use super::terms::Submitted;
 use super::users::users;
 use crate::broker::Broker;
 use crate::identity::{self, ServerProperties};
@@ -22,41 +24,124 @@ use crate::operator_error::OperatorError;
 use crate::shared::STORE_WAIT_MAX;
 use crate::vhost::SharedVhost;
 
+/// Records of replicated vhosts, by vhost.
+type OfLogs = BTreeMap<Arc<str>, (Arc<SharedVhost>, Vec<Stored>)>;
+
+/// A change that counts, and that logs have yet to acknowledge.
+#[must_use]
+pub(crate) struct Completed {
+    outcome: Outcome,
+    submitted: Vec<Submitted>,
+}
+
+impl Completed {
+    /// Waits for the logs.
+    pub(crate) fn wait(self) -> Result<Outcome, Refusal> {
+        for submitted in self.submitted {
+            submitted.wait()?;
+        }
+        Ok(self.outcome)
+    }
+}
+
 impl Broker {
     /// Makes a change: in the store first, then here. Waits for the store, and needs a tokio context. Entries and new vhosts
     /// are one commit.
+    ///
+    /// Entries of a replicated vhost are in its log in their place. They count at once, as anything that changes in such a
+    /// vhost, and the answer waits for the log.
     pub(crate) fn change(self: &Arc<Self>, change: Change) -> Result<Outcome, Refusal> {
-        let _one_at_a_time = self.metadata.begin();
+        let one_at_a_time = self.metadata.begin();
         let before = self.follow_vhosts();
-        let (next, applied) = before.apply(change, &mut salt)?;
-        self.complete(next, applied)
+        let applied = before.apply(change, &mut salt);
+        let (next, applied) = applied.map_err(|refusal| self.named(refusal))?;
+        let completed = self.complete(next, applied)?;
+        drop(one_at_a_time);
+        completed.wait()
     }
 
-    /// Stores a change and carries it out. The caller has begun it.
+    /// Stores a change and carries it out. The caller has begun it, and waits for the logs when that is over.
     pub(crate) fn complete(
         self: &Arc<Self>,
         next: Metadata,
         applied: Applied,
-    ) -> Result<Outcome, Refusal> {
+    ) -> Result<Completed, Refusal> {
         let Applied {
             outcome,
             records,
             effects,
         } = applied;
-        self.settle_owed()?;
-        let settings: Vec<NewSetting> = records
-            .into_iter()
-            .map(|record| (record.key.into(), record.value.map(Arc::from)))
-            .collect();
+        let (of_logs, settings) = self.split(records)?;
+        let is_vhost = |effect: &Effect| matches!(effect, Effect::Vhost(_));
+        if !settings.is_empty() || effects.iter().any(is_vhost) {
+            self.settle_owed()?;
+        }
         if let Err(refusal) = self.store_with_vhosts(settings, &next, &effects) {
             // A vhost may be deleted.
             self.follow_vhosts();
             self.settle_owed_later();
             return Err(refusal);
         }
-        self.metadata.put(Arc::new(next));
+        self.metadata.put(next);
+        let of_logs = of_logs.into_values();
+        let submitted = of_logs.map(|(vhost, records)| vhost.put_settings(records));
+        let completed = Completed {
+            outcome,
+            submitted: submitted.collect(),
+        };
         self.carry_out(&effects);
-        Ok(outcome)
+        Ok(completed)
+    }
+
+    /// The records of each replicated vhost, and those of the store.
+    fn split(&self, records: Vec<Stored>) -> Result<(OfLogs, Vec<NewSetting>), Refusal> {
+        let mut of_logs = OfLogs::new();
+        let mut of_store = Vec::new();
+        for record in records {
+            let key = Key::parse(&record.key);
+            let vhost = key.as_ref().and_then(Key::vhost);
+            let Some(name) = vhost.filter(|vhost| self.replicated_of(vhost).is_some()) else {
+                of_store.push((record.key.into(), record.value.map(Arc::from)));
+                continue;
+            };
+            if !of_logs.contains_key(name) {
+                let vhost = self.vhost(name);
+                let vhost = vhost.map_err(|whose| elsewhere(&whose.refusal(name)))?;
+                self.check_readers(name)?;
+                of_logs.insert(Arc::clone(name), (vhost, Vec::new()));
+            }
+            if let Some((_, records)) = of_logs.get_mut(name) {
+                records.push(record);
+            }
+        }
+        Ok((of_logs, of_store))
+    }
+
+    /// Refuses to change what a node that may own the vhost next cannot read.
+    fn check_readers(&self, name: &str) -> Result<(), Refusal> {
+        match self
+            .replicated_of(name)
+            .and_then(|found| found.seen().elder)
+        {
+            None => Ok(()),
+            Some(elder) => Err(Refusal::new(
+                RefusalKind::Unsupported,
+                format!(
+                    "vhost '{name}' cannot be changed while node {elder} stands by: it is of an earlier version, and could \
+                     not read the change. Upgrade it first"
+                ),
+            )),
+        }
+    }
+
+    /// A refusal with the owner of the vhost that it is about, if another node has it.
+    pub(crate) fn named(&self, refusal: Refusal) -> Refusal {
+        let mut replicated = self.replicated().iter();
+        let of = replicated.find(|found| refusal == Refusal::elsewhere(&found.name));
+        match of.map(|found| (&found.name, self.vhost(&found.name))) {
+            Some((name, Err(whose))) => elsewhere(&whose.refusal(name)),
+            _ => refusal,
+        }
     }
 
     /// Follows a changed configuration: its entries count. The store deletes those that it overrides a moment later.
@@ -68,11 +153,22 @@ impl Broker {
         add_created(&mut layers, &self.vhost_changes.lock().created);
         let (next, overridden, orphans) = self.metadata.now().reconfigured(layers);
         report_overridden(&overridden);
-        self.metadata
-            .owed
-            .add(overridden.into_iter().chain(orphans));
+        let (of_logs, of_store): (Vec<_>, Vec<_>) = overridden.into_iter().partition(|key| {
+            let vhost = key.vhost();
+            vhost.is_some_and(|vhost| self.replicated_of(vhost).is_some())
+        });
+        self.metadata.owed.add(of_store.into_iter().chain(orphans));
         self.settle_owed_later();
-        self.metadata.put(Arc::new(next));
+        self.metadata.put(next);
+        for key in of_logs {
+            if let Some(name) = key.vhost()
+                && self.check_readers(name).is_ok()
+                && let Ok(vhost) = self.vhost(name)
+            {
+                // Nobody waits for that.
+                drop(vhost.put_settings(vec![key.stored(None)]));
+            }
+        }
         self.put_changed_users();
         self.put_all_policies();
         for vhost in self.vhosts() {
@@ -104,7 +200,7 @@ impl Broker {
             .collect();
         if let Some((next, forgotten)) = now.with_vhosts(&vhosts) {
             self.metadata.owed.add(forgotten);
-            self.metadata.put(Arc::new(next));
+            self.metadata.put(next);
             self.put_changed_users();
         }
         self.metadata.now()
@@ -120,7 +216,7 @@ impl Broker {
     }
 
     /// The same without waiting. If it fails, the next change tries again.
-    fn settle_owed_later(&self) {
+    pub(super) fn settle_owed_later(&self) {
         if let Some(due) = self.due() {
             let settings = due.settings();
             self.shared.put_settings_later(settings, || due.done());
@@ -222,16 +318,23 @@ impl Broker {
         }
     }
 
-    fn put_changed_users(&self) {
+    pub(super) fn put_changed_users(&self) {
+        let _one_at_a_time = self.metadata.following.lock();
         let users = users(&self.metadata.now());
         self.put_users_now(Arc::new(users));
     }
 
     pub(crate) fn put_vhost_limits(&self, name: &str) {
-        let max = self.metadata.now().vhost_limit(name, VhostLimit::Queues);
+        let max = self.queues_limit(name);
         if let Ok(vhost) = self.vhost(name) {
             vhost.limit_queues(max);
         }
+    }
+
+    /// The operator's limit of queues of a vhost.
+    pub(crate) fn queues_limit(&self, vhost: &str) -> Option<usize> {
+        let metadata = self.metadata.now();
+        metadata.vhost_limit(vhost, VhostLimit::Queues)
     }
 
     /// The policies of a vhost.
@@ -284,6 +387,14 @@ impl SharedVhost {
         vhost.limit_queues(max);
         turn.finish();
     }
+}
+
+/// The refusal of a change whose vhost is on another node.
+fn elsewhere(whose: &str) -> Refusal {
+    let reason = format!(
+        "{whose}: its permissions, policies and limits are changed on the node that owns it"
+    );
+    Refusal::new(RefusalKind::Elsewhere, reason)
 }
 
 fn not_stored(reason: String) -> Refusal {

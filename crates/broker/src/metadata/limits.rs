@@ -17,14 +17,24 @@ impl Broker {
             of_user: metadata.user_limit(user, UserLimit::Connections),
         };
         let taken = self.metadata.seats.take(user, vhost, max);
-        taken.map_err(|full| match full {
-            Full::Vhost(max) => format!(
-                "access to vhost '{vhost}' refused for user '{user}': connection limit ({max}) is reached"
-            ),
-            Full::User(max) => format!(
-                "connection refused for user '{user}': user connection limit ({max}) is reached"
-            ),
-        })
+        taken.map_err(|full| reached(&full, user, vhost))
+    }
+
+    /// The same for a client of another node, which has looked at the limits of the user.
+    pub(crate) fn take_seat_of_vhost(
+        &self,
+        user: &Arc<str>,
+        vhost: &Arc<str>,
+    ) -> Result<Seat, String> {
+        let max = SeatsMax {
+            of_vhost: self
+                .metadata
+                .now()
+                .vhost_limit(vhost, VhostLimit::Connections),
+            of_user: None,
+        };
+        let taken = self.metadata.seats.take(user, vhost, max);
+        taken.map_err(|full| reached(&full, user, vhost))
     }
 
     /// Takes a seat whatever the limits: for the router's own connections, and for those of other nodes.
@@ -41,5 +51,16 @@ impl Broker {
                 "number of channels opened for user '{user}' has reached the maximum allowed user limit of ({max})"
             )
         })
+    }
+}
+
+fn reached(full: &Full, user: &str, vhost: &str) -> String {
+    match full {
+        Full::Vhost(max) => format!(
+            "access to vhost '{vhost}' refused for user '{user}': connection limit ({max}) is reached"
+        ),
+        Full::User(max) => format!(
+            "connection refused for user '{user}': user connection limit ({max}) is reached"
+        ),
     }
 }

@@ -1,6 +1,8 @@
 //! The present metadata.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crosstie_metadata::{Key, Layers, Metadata, Unreadable};
 use crosstie_store::{NewSetting, Setting};
@@ -9,10 +11,27 @@ use parking_lot::{Mutex, MutexGuard, RwLock};
 use super::owed::Owed;
 use super::seats::Seats;
 
+/// Settings of a store, by vhost.
+pub(crate) type Held = BTreeMap<Arc<str>, Vec<Setting>>;
+
+/// The settings of a store, restored.
+pub(crate) struct Restored {
+    pub(crate) metadata: Metadata,
+    /// Those of replicated vhosts.
+    pub(crate) held: Held,
+    /// The records that the store is to delete, because the configuration has those entries.
+    pub(crate) deleted: Vec<NewSetting>,
+}
+
 /// The present metadata, which one change at a time replaces.
 pub(crate) struct LiveMetadata {
     now: RwLock<Arc<Metadata>>,
     changing: Mutex<()>,
+    /// Held while the users are made of the metadata and put into effect, so that the last ones are the present ones.
+    pub(crate) following: Mutex<()>,
+    /// Settings of the store from before their vhosts were replicated, by vhost.
+    held: Mutex<Held>,
+    terms: AtomicU64,
     /// Held for the whole of an import, whose change is only a part of it.
     pub(crate) importing: Mutex<()>,
     pub(crate) owed: Owed,
@@ -20,26 +39,36 @@ pub(crate) struct LiveMetadata {
 }
 
 impl LiveMetadata {
-    pub(crate) fn new(metadata: Metadata) -> Self {
+    pub(crate) fn new(metadata: Metadata, held: Held) -> Self {
         Self {
             now: RwLock::new(Arc::new(metadata)),
             changing: Mutex::default(),
+            following: Mutex::default(),
+            held: Mutex::new(held),
+            terms: AtomicU64::new(0),
             importing: Mutex::default(),
             owed: Owed::default(),
             seats: Seats::default(),
         }
     }
 
-    /// The metadata of a configuration with what a store has kept. Also returns the records that the store is to delete,
-    /// because the configuration has those entries.
+    /// The metadata of a configuration with what a store has kept.
     pub(crate) fn restore(
         layers: Layers,
         settings: &[Setting],
         accepts_loss: bool,
-    ) -> Result<(Metadata, Vec<NewSetting>), Unreadable> {
+    ) -> Result<Restored, Unreadable> {
         let mut metadata = Metadata::new(layers);
         let mut overridden = Vec::new();
-        for Setting { key, value } in settings {
+        let mut held = Held::new();
+        for setting @ Setting { key, value } in settings {
+            let parsed = Key::parse(key);
+            let vhost = parsed.as_ref().and_then(Key::vhost);
+            if let Some(vhost) = vhost.filter(|vhost| metadata.is_replicated(vhost)) {
+                let of_vhost = held.entry(Arc::clone(vhost)).or_default();
+                of_vhost.push(setting.clone());
+                continue;
+            }
             match metadata.restore(key, value) {
                 Ok(None) => {}
                 Ok(Some(key)) => overridden.push(key),
@@ -52,7 +81,11 @@ impl LiveMetadata {
         let orphans = metadata.forget_orphans();
         report_overridden(&overridden);
         let deleted = deletions(overridden.iter().chain(&orphans));
-        Ok((metadata, deleted.collect()))
+        Ok(Restored {
+            deleted: deleted.collect(),
+            metadata,
+            held,
+        })
     }
 
     pub(crate) fn now(&self) -> Arc<Metadata> {
@@ -64,9 +97,34 @@ impl LiveMetadata {
         self.changing.lock()
     }
 
-    /// Replaces the metadata. The caller has begun a change.
-    pub(crate) fn put(&self, metadata: Arc<Metadata>) {
-        *self.now.write() = metadata;
+    /// Replaces the metadata, except for terms that have begun or ended since [`Self::now`]. The caller has begun a change.
+    pub(crate) fn put(&self, metadata: Metadata) {
+        let mut now = self.now.write();
+        let metadata = metadata.with_terms_of(&now).unwrap_or(metadata);
+        *now = Arc::new(metadata);
+    }
+
+    /// Changes the terms, also while a change waits for the store.
+    pub(crate) fn update<R>(&self, update: impl FnOnce(&mut Metadata) -> R) -> R {
+        let mut now = self.now.write();
+        let mut next = Metadata::clone(&now);
+        let updated = update(&mut next);
+        *now = Arc::new(next);
+        updated
+    }
+
+    /// A number that no term of this process had.
+    pub(crate) fn next_term(&self) -> u64 {
+        self.terms.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The settings of a replicated vhost that the store has.
+    pub(crate) fn held_of(&self, vhost: &str) -> Vec<Setting> {
+        self.held.lock().get(vhost).cloned().unwrap_or_default()
+    }
+
+    pub(crate) fn forget_held(&self, vhost: &str) {
+        self.held.lock().remove(vhost);
     }
 }
 

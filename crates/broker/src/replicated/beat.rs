@@ -40,6 +40,8 @@ pub(super) struct Beat {
     pub(super) prepared: u64,
     /// The node prepares for moves; nodes of older versions do not.
     pub(super) prepares: bool,
+    /// The node reads a log with settings.
+    pub(super) reads_settings: bool,
 }
 
 impl Beat {
@@ -63,6 +65,7 @@ impl Beat {
             "clearances": self.knows_clearances,
             "prepared": number(self.prepared),
             "prepares": self.prepares,
+            "reads_settings": self.reads_settings,
         });
         if let Some(to) = &self.preparing {
             beat["preparing"] = to.as_str().into();
@@ -107,6 +110,7 @@ impl Beat {
             preparing: word("preparing"),
             prepared: number("prepared").unwrap_or_default(),
             prepares: is_said("prepares"),
+            reads_settings: is_said("reads_settings"),
         })
     }
 }
@@ -142,6 +146,7 @@ mod tests {
             preparing: Some("n3".to_owned()),
             prepared: 2,
             prepares: true,
+            reads_settings: true,
         };
         assert_eq!(Beat::decode(&beat.encode()), Some(beat.clone()));
         let mut encoded = String::from_utf8(beat.encode()).expect("it is JSON");
@@ -152,6 +157,7 @@ mod tests {
             "preparing",
             "prepared",
             "prepares",
+            "reads_settings",
         ] {
             encoded = encoded.replace(&format!("\"{later}\""), "\"unknown\"");
         }
@@ -162,6 +168,7 @@ mod tests {
             preparing: None,
             prepared: 0,
             prepares: false,
+            reads_settings: false,
             ..beat
         };
         assert_eq!(Beat::decode(encoded.as_bytes()), Some(older));

@@ -14,9 +14,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 
+use crosstie_metadata::{BEGUN, Key};
 use crosstie_nats::escaped;
 use crosstie_queues::{Position, Record};
-use crosstie_store::{Committer, CommitterConfig, NotCommitted, Store, StoreConfig};
+use crosstie_store::{Committer, CommitterConfig, NotCommitted, Setting, Store, StoreConfig};
 use parking_lot::Mutex;
 
 use super::journal::record_bytes;
@@ -328,10 +329,24 @@ pub(crate) fn read(path: &Path, vhost: &str) -> Result<Vec<Record>, String> {
     if !path.exists() {
         return Err(format!("{}: there is no such file", path.display()));
     }
-    let restored = crosstie_store::contents(path).map_err(|e| e.to_string())?;
+    let contents = crosstie_store::all_contents(path).map_err(|e| e.to_string())?;
     let mut others = BTreeSet::new();
     let mut records = Vec::new();
-    for found in restored {
+    // A worker's store has them beside its vhosts.
+    for Setting { key, value } in contents.settings {
+        let of = Key::parse(&key);
+        if of
+            .as_ref()
+            .and_then(Key::vhost)
+            .is_some_and(|of| **of == *vhost)
+        {
+            records.push(setting(key, value));
+        }
+    }
+    if !records.is_empty() {
+        records.push(setting(BEGUN.into(), "{}".into()));
+    }
+    for found in contents.restored {
         match *found.vhost == *vhost {
             // A log has no such records.
             true if matches!(found.record, Record::Rested { .. }) => {}
@@ -351,6 +366,11 @@ pub(crate) fn read(path: &Path, vhost: &str) -> Result<Vec<Record>, String> {
             others.join(", ")
         ),
     })
+}
+
+fn setting(key: Arc<str>, value: Arc<str>) -> Record {
+    let value = Some(value);
+    Record::Setting { key, value }
 }
 
 /// Deletes a store with what is kept beside it.

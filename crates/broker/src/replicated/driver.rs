@@ -443,6 +443,7 @@ impl Driver {
             preparing: self.handover.as_ref().map(|move_| move_.to().to_owned()),
             prepared: self.preparation.as_ref().map_or(0, Preparation::prepared),
             prepares: true,
+            reads_settings: true,
         };
         let beat = beat.encode();
         // If a connection has no room, the next heartbeat follows soon.

@@ -1,6 +1,7 @@
 //! Heartbeats of other nodes: processed on arrival, and before their silence leads to any conclusion.
 
 use std::future::pending;
+use std::sync::Arc;
 use std::time::Instant;
 
 use crosstie_jetstream::{Connection, Message, Stream, Subscription};
@@ -104,6 +105,13 @@ impl Driver {
             Some(_) => self.adapt_to_readers(),
             None => self.show_owner(),
         }
+        self.note_elder();
+    }
+
+    /// Notes whether a node of an earlier version is heard: the log gets no settings then.
+    pub(super) fn note_elder(&self) {
+        let elder = self.others.elder().map(Arc::from);
+        self.note(|seen| seen.elder = elder);
     }
 
     /// Has one append in flight only, and writes no clearance as one record, while a node of an earlier version is heard.

@@ -90,6 +90,11 @@ impl Journal {
         self.is_over.store(true, Ordering::Relaxed);
     }
 
+    /// Whether it accepts no more records.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed)
+    }
+
     /// Accepts no more records, and drops those that wait.
     pub fn end(&self) {
         self.is_over.store(true, Ordering::Relaxed);
@@ -103,6 +108,9 @@ impl Journal {
 pub(super) fn record_bytes(record: &Record) -> usize {
     match record {
         Record::Enqueued { message, .. } => RECORD_BYTES + message.content.memory_bytes(),
+        Record::Setting { key, value } => {
+            RECORD_BYTES + key.len() + value.as_ref().map_or(0, |value| value.len())
+        }
         _ => RECORD_BYTES,
     }
 }

@@ -68,6 +68,8 @@ pub struct Recovered {
     pub queues: u64,
     pub bindings: u64,
     pub messages: u64,
+    /// Permissions, policies and the like that were made at run time.
+    pub settings: u64,
 }
 
 /// The receiver of an outcome, which gets exactly one.

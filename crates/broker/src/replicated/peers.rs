@@ -315,6 +315,12 @@ impl Others {
         self.there().all(|beat| beat.knows_clearances)
     }
 
+    /// Another node that cannot read a log with settings: one of an earlier version.
+    pub(super) fn elder(&self) -> Option<&str> {
+        let elder = self.there().find(|beat| !beat.reads_settings);
+        elder.map(|beat| beat.node.as_str())
+    }
+
     /// A standby node, by its own name or by that of its machine's node if that has one worker. Without a name, any
     /// node that has followed the log, or else one that has not. The error lists the standby nodes.
     pub(super) fn standing_by(&self, wanted: Option<&str>) -> Result<&Beat, String> {

@@ -11,6 +11,7 @@ use crosstie_front::seed::seed;
 use crosstie_jetstream::Stream;
 use crosstie_jetstream::answer::StreamInfo;
 use crosstie_ledger::{Ledger, Recovery, Remains, Salvage, Salvaged, Sequence};
+use crosstie_metadata::BEGUN;
 use crosstie_nats::escaped;
 use crosstie_queues::{Position, Record};
 
@@ -171,7 +172,7 @@ impl Driver {
                     .to_owned(),
             ),
             Means::Log if is_whole => Err(format!("its log is whole, with {entries} entries: nothing is missing")),
-            Means::Store(_) | Means::Nothing if is_whole && ledger.records().next().is_some() => Err(
+            Means::Store(_) | Means::Nothing if is_whole && ledger.records().any(is_content) => Err(
                 format!("its log is whole, with {entries} entries: it is not written over"),
             ),
             Means::Nothing
@@ -201,7 +202,14 @@ impl Driver {
                 };
                 return Ok(("what is left of its log".to_owned(), plan));
             }
-            Means::Nothing => return Ok(("nothing".to_owned(), Plan::Anew(Vec::new()))),
+            // Nor does it get the settings that a node's store has.
+            Means::Nothing => {
+                let begun = Record::Setting {
+                    key: BEGUN.into(),
+                    value: Some("{}".into()),
+                };
+                return Ok(("nothing".to_owned(), Plan::Anew(vec![begun])));
+            }
             Means::Store(Some(path)) => path.clone(),
             Means::Store(None) => self.kept()?,
         };
@@ -395,6 +403,11 @@ async fn read_all(
     Ok((found, records))
 }
 
+/// Whether a record is more than a sign that a log has begun.
+fn is_content(record: Record) -> bool {
+    !matches!(record, Record::Setting { key, .. } if *key == *BEGUN)
+}
+
 fn count(records: impl Iterator<Item = Record>, recovered: &mut Recovered) {
     for record in records {
         match record {
@@ -402,6 +415,7 @@ fn count(records: impl Iterator<Item = Record>, recovered: &mut Recovered) {
             Record::QueueDeclared { .. } => recovered.queues += 1,
             Record::Bound { .. } => recovered.bindings += 1,
             Record::Enqueued { .. } => recovered.messages += 1,
+            Record::Setting { key, .. } if *key != *BEGUN => recovered.settings += 1,
             Record::Kept(kept) => recovered.messages += kept.messages as u64,
             _ => {}
         }

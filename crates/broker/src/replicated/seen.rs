@@ -1,5 +1,7 @@
 //! The status of a replicated vhost for operators.
 
+use std::sync::Arc;
+
 /// A node's role towards a vhost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Role {
@@ -34,6 +36,8 @@ pub struct Seen {
     pub is_log_refusing: bool,
     /// Number of terms that this node has begun.
     pub takeovers: u64,
+    /// Another node that cannot read a log with settings.
+    pub(crate) elder: Option<Arc<str>>,
     /// Why the vhost has no owner, or is at risk of loss.
     pub alarm: Option<String>,
 }

@@ -27,6 +27,8 @@ pub(super) enum Failed {
     NotOwner,
     /// The owner is full, or could not decode the greeting.
     Refused(String),
+    /// The client may not open the vhost.
+    NotAllowed(String),
     /// The owner is unreachable, or did not prove its identity.
     Unreached(String),
 }
@@ -107,8 +109,10 @@ async fn greet(
     }
     let mut reason = vec![0; stream.read_u8().await?.into()];
     stream.read_exact(&mut reason).await?;
+    let reason = String::from_utf8_lossy(&reason).into_owned();
     Ok(Err(match Refusal::of(code) {
         Some(Refusal::NotOwner) => Failed::NotOwner,
-        _ => Failed::Refused(String::from_utf8_lossy(&reason).into_owned()),
+        Some(Refusal::NotAllowed) => Failed::NotAllowed(reason),
+        _ => Failed::Refused(reason),
     }))
 }

@@ -48,6 +48,9 @@ pub struct Account {
     pub channels_max: u16,
     pub heartbeat_s: u16,
     pub is_impersonator: bool,
+    /// The owner decides by its own permissions and limits if it knows the user, and may refuse the client by
+    /// [`Refusal::NotAllowed`]. Nodes of earlier versions decide for the owner.
+    pub is_owner_to_decide: bool,
     pub authentication_failure_close: bool,
     pub connection_blocked: bool,
     pub consumer_cancel_notify: bool,
@@ -63,11 +66,18 @@ pub enum Refusal {
     Full = 2,
     /// The greeting could not be decoded.
     Malformed = 3,
+    /// The client may not open the vhost; the reason is for the client.
+    NotAllowed = 4,
 }
 
 impl Refusal {
     pub fn of(code: u8) -> Option<Self> {
-        let known = [Self::NotOwner, Self::Full, Self::Malformed];
+        let known = [
+            Self::NotOwner,
+            Self::Full,
+            Self::Malformed,
+            Self::NotAllowed,
+        ];
         known.into_iter().find(|refusal| *refusal as u8 == code)
     }
 }
@@ -89,6 +99,7 @@ impl Account {
             self.connection_blocked,
             self.consumer_cancel_notify,
             self.version == Version::V0_8,
+            self.is_owner_to_decide,
         ];
         let flags = flags.iter().enumerate();
         out.push(flags.fold(0, |all, (bit, is_set)| all | u8::from(*is_set) << bit));
@@ -125,6 +136,7 @@ impl Account {
             channels_max,
             heartbeat_s: u16::from_be_bytes(*heartbeat_s),
             is_impersonator: flags & 1 != 0,
+            is_owner_to_decide: flags & 32 != 0,
             authentication_failure_close: flags & 2 != 0,
             connection_blocked: flags & 4 != 0,
             consumer_cancel_notify: flags & 8 != 0,
@@ -167,6 +179,7 @@ mod tests {
             channels_max: 2_047,
             heartbeat_s: 60,
             is_impersonator: true,
+            is_owner_to_decide: true,
             authentication_failure_close: true,
             connection_blocked: false,
             consumer_cancel_notify: true,

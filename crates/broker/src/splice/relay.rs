@@ -77,6 +77,7 @@ impl Spliced {
                 channels_max: client.channels_max,
                 heartbeat_s: client.heartbeat_s,
                 is_impersonator: let_in.is_impersonator,
+                is_owner_to_decide: let_in.rights.is_none(),
                 authentication_failure_close: client.capabilities.authentication_failure_close,
                 connection_blocked: client.capabilities.connection_blocked,
                 consumer_cancel_notify: client.capabilities.consumer_cancel_notify,
@@ -108,7 +109,7 @@ pub(crate) async fn serve(
     let version = spliced.account.version;
     let opened = tokio::select! {
         opened = open(&spliced, &admitted.listening.limits) => opened,
-        () = admitted.listening.until_stopped() => Err("shutdown".to_owned()),
+        () = admitted.listening.until_stopped() => Err(NotOpened::of("shutdown")),
     };
     match opened {
         Ok((node, owner, stream)) => {
@@ -125,30 +126,45 @@ pub(crate) async fn serve(
             drop(counted);
             if let Some(reason) = reason {
                 let why = format!("broker forced connection closure with reason '{reason}'");
-                close(&mut client, version, &why, closing_timeout).await;
+                close(&mut client, version, &NotOpened::of(why), closing_timeout).await;
             }
         }
-        Err(why) => {
+        Err(not_opened) => {
             Splices::count(&broker.splices.refused);
             let refused = report::Refused {
                 who: &spliced.account.user,
                 place: &spliced.account.vhost,
                 cause: "splice",
-                ..report::Refused::new("CONNECTION_FORCED", &why)
+                ..report::Refused::new(not_opened.code.name(), &not_opened.why)
             };
             report::connection_refused(&connection, &refused);
-            close(&mut client, version, &why, closing_timeout).await;
+            close(&mut client, version, &not_opened, closing_timeout).await;
         }
     }
     connection.finish_and_close();
     drop(admitted);
 }
 
+/// Why a client is closed.
+struct NotOpened {
+    code: ReplyCode,
+    why: String,
+}
+
+impl NotOpened {
+    fn of(why: impl Into<String>) -> Self {
+        Self {
+            code: ReplyCode::ConnectionForced,
+            why: why.into(),
+        }
+    }
+}
+
 /// A connection to the owner, with its name.
 type Opened = (Arc<str>, Arc<Connection>, ConnectionStream);
 
 /// Returns a connection to the owner, or the reason for the client.
-async fn open(spliced: &Spliced, limits: &Arc<ConnectionLimits>) -> Result<Opened, String> {
+async fn open(spliced: &Spliced, limits: &Arc<ConnectionLimits>) -> Result<Opened, NotOpened> {
     let Spliced {
         account,
         replicated,
@@ -164,14 +180,16 @@ async fn open(spliced: &Spliced, limits: &Arc<ConnectionLimits>) -> Result<Opene
     while since.elapsed() < WAIT_MAX {
         let known = owner.borrow_and_update().clone();
         match known {
-            Ownership::Here(_) => return Err(format!("vhost '{vhost}' has moved")),
+            Ownership::Here(_) => {
+                return Err(NotOpened::of(format!("vhost '{vhost}' has moved")));
+            }
             Ownership::NotHere(whose @ Whose::Nobody { .. }) => why = whose.refusal(vhost),
             Ownership::NotHere(whose) => {
                 let Whose::Elsewhere { node, address } = &whose else {
                     continue;
                 };
                 let Some((address, key)) = parse(address) else {
-                    return Err(whose.refusal(vhost));
+                    return Err(NotOpened::of(whose.refusal(vhost)));
                 };
                 let to = (address, &key);
                 let dialling = dial(to, tls, limits, account);
@@ -180,7 +198,12 @@ async fn open(spliced: &Spliced, limits: &Arc<ConnectionLimits>) -> Result<Opene
                         return Ok((Arc::clone(node), connection, stream));
                     }
                     Ok(Err(Failed::Refused(reason))) => {
-                        return Err(format!("node {node} takes no client: {reason}"));
+                        let why = format!("node {node} takes no client: {reason}");
+                        return Err(NotOpened::of(why));
+                    }
+                    Ok(Err(Failed::NotAllowed(why))) => {
+                        let code = ReplyCode::NotAllowed;
+                        return Err(NotOpened { code, why });
                     }
                     Ok(Err(Failed::NotOwner)) => {
                         why = format!("vhost '{vhost}' is not on node {node} any more");
@@ -197,7 +220,7 @@ async fn open(spliced: &Spliced, limits: &Arc<ConnectionLimits>) -> Result<Opene
         // A new owner is tried at once, the same owner after a pause.
         let _ = tokio::time::timeout(PAUSE, owner.changed()).await;
     }
-    Err(why)
+    Err(NotOpened::of(why))
 }
 
 /// Waits until a node other than this one has taken over. The connection to a machine whose link is lost does not end.
@@ -265,8 +288,12 @@ async fn pass(
 }
 
 /// Sends `connection.close` to a client, and waits for its answer or its end.
-async fn close(client: &mut ConnectionStream, version: Version, why: &str, within: Duration) {
-    let code = ReplyCode::ConnectionForced;
+async fn close(
+    client: &mut ConnectionStream,
+    version: Version,
+    NotOpened { code, why }: &NotOpened,
+    within: Duration,
+) {
     let text = format!("{code} - {why}");
     let method = ConnectionClose {
         reply_code: code.code(),

@@ -124,10 +124,13 @@ impl ManagementRealm {
         }
     }
 
-    /// The one worker that has that vhost.
+    /// The one worker that has that vhost. One that may own it, and does not, knows the node that does.
     pub(crate) async fn worker_with(&self, vhost: &str) -> Result<String, Refused> {
         let mut brokers = self.brokers().await?;
         brokers.retain(|broker| broker.vhosts.iter().any(|name| name == vhost));
+        if brokers.is_empty() {
+            brokers = self.brokers_with_replicated(vhost).await?;
+        }
         one(brokers, &format!("has a vhost '{vhost}'"))
     }
 
@@ -144,20 +147,22 @@ impl ManagementRealm {
 
     /// The one worker that has that vhost, which is replicated.
     pub(crate) async fn worker_with_replicated(&self, vhost: &str) -> Result<String, Refused> {
-        let replicated = self.replicated().await?.into_iter();
-        let with = |(_, vhosts): &(String, Vec<Json>)| vhosts.iter().any(|v| v["name"] == vhost);
-        let brokers: Vec<_> = replicated
-            .filter(with)
-            .map(|(worker, _)| Broker {
-                worker,
-                vhosts: Vec::new(),
-            })
-            .collect();
+        let brokers = self.brokers_with_replicated(vhost).await?;
         if brokers.is_empty() && self.worker_with(vhost).await.is_ok() {
             let why = format!("vhost '{vhost}' is not replicated");
             return Err(Refused::Here(why));
         }
         one(brokers, &format!("has a vhost '{vhost}'"))
+    }
+
+    async fn brokers_with_replicated(&self, vhost: &str) -> Result<Vec<Broker>, Refused> {
+        let replicated = self.replicated().await?.into_iter();
+        let with = |(_, vhosts): &(String, Vec<Json>)| vhosts.iter().any(|v| v["name"] == vhost);
+        let found = replicated.filter(with).map(|(worker, _)| Broker {
+            worker,
+            vhosts: Vec::new(),
+        });
+        Ok(found.collect())
     }
 
     /// The one worker that speaks AMQP.

@@ -208,6 +208,12 @@ impl Node {
                 place,
             });
         }
+        if chance.percent(10) {
+            let key = format!("s{}", chance.within(0..4));
+            let value = (!chance.percent(30)).then(|| term.submitted.to_string().into());
+            let key = key.into();
+            records.push(Record::Setting { key, value });
+        }
         let position = Position(term.submitted);
         self.ledger.submit(Time(now), records, position);
     }

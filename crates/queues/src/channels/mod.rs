@@ -87,11 +87,12 @@ impl<H> Channels<H> {
         &mut self,
         key: ConnectionKey,
         permissions: Arc<Permissions>,
-        is_impersonator: bool,
+        is_impersonator: Option<bool>,
     ) {
         if let Some(connection) = self.connections.find_mut(key) {
             connection.client.permissions = permissions;
-            connection.client.is_impersonator = is_impersonator;
+            let client = &mut connection.client;
+            client.is_impersonator = is_impersonator.unwrap_or(client.is_impersonator);
         }
     }
 

@@ -66,7 +66,8 @@ use crate::streams::Streams;
 use crate::topology::Topology;
 use crate::transactions::Transactions;
 use crate::{
-    ChannelKey, ConnectionKey, Fault, Journal, Outbox, QueueKey, Time, VhostConfig, VhostLimits,
+    ChannelKey, ConnectionKey, Fault, Journal, Outbox, QueueKey, Record, Time, VhostConfig,
+    VhostLimits,
 };
 
 pub use operators::{DeleteIf, OperatorError};
@@ -147,12 +148,12 @@ impl<H> Vhost<H> {
         self.channels.open_connection(handle, client)
     }
 
-    /// Changes the permissions of a connection's user.
+    /// Changes the permissions of a connection's user, and perhaps whether it may set `user-id` to others.
     pub fn set_permissions(
         &mut self,
         connection: ConnectionKey,
         permissions: Arc<Permissions>,
-        is_impersonator: bool,
+        is_impersonator: Option<bool>,
     ) {
         self.channels
             .set_permissions(connection, permissions, is_impersonator);
@@ -184,6 +185,12 @@ impl<H> Vhost<H> {
         self.transactions.set_limits(&limits);
         self.histories.set_bytes_max(limits.history_bytes_max);
         self.config.limits = limits;
+    }
+
+    /// Records a setting in the order of all other changes; without a value, it is removed. Only the owner knows its
+    /// meaning.
+    pub fn put_setting(&mut self, key: Arc<str>, value: Option<Arc<str>>) {
+        self.ledger.record(Record::Setting { key, value });
     }
 
     /// The records for a store. The owner takes `records` after each input (`mem::take`) and hands them on together

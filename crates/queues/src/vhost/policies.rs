@@ -22,6 +22,20 @@ impl<H> Vhost<H> {
         self.end(now, out);
     }
 
+    /// The same before [`Self::restored`], which drops what is beyond the bounds: those of other policies are none of the
+    /// vhost's any more.
+    pub fn restore_policies(&mut self, policies: Arc<Policies>) {
+        if self.policies.set(policies) {
+            for place in 0..self.queues.places() {
+                let found = self.queues.part(place, 1).next().map(|(key, _)| key);
+                if let Some(key) = found {
+                    self.govern_again(key);
+                }
+            }
+            self.policies.go_on(None);
+        }
+    }
+
     pub fn policies(&self) -> &Arc<Policies> {
         self.policies.policies()
     }
@@ -93,14 +107,24 @@ impl<H> Vhost<H> {
     }
 
     fn apply_to_queue(&mut self, now: Time, key: QueueKey, out: &mut dyn Outbox<H>) {
+        if self.govern_again(key) {
+            let is_consumed = self.consumers.count_of_queue(key) > 0;
+            self.queues.restart_expiry(now, key, is_consumed);
+            self.attend(now, key, out);
+        }
+    }
+
+    /// Gives a queue the settings that follow from the policies. Returns whether others apply to it now.
+    fn govern_again(&mut self, key: QueueKey) -> bool {
         let Some(queue) = self.queues.find(key) else {
-            return;
+            return false;
         };
         let subject = PolicySubject::Queue(&queue.name, queue.settings.kind);
         let applied = self.policies.apply(subject);
         if queue.applied == applied {
             // Equal, and perhaps another one: the former is of no use any more.
-            return self.queues.set_applied(key, applied);
+            self.queues.set_applied(key, applied);
+            return false;
         }
         let (flags, arguments) = (queue.flags, queue.arguments.as_table());
         let mut settings = self
@@ -114,9 +138,7 @@ impl<H> Vhost<H> {
         self.queues.set_settings(key, settings);
         self.queues.set_applied(key, applied);
         self.streams.set_limits(key, limits, &mut self.ledger);
-        let is_consumed = self.consumers.count_of_queue(key) > 0;
-        self.queues.restart_expiry(now, key, is_consumed);
-        self.attend(now, key, out);
+        true
     }
 
     /// The settings of a queue under its policies, and these.

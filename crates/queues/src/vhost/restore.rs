@@ -50,7 +50,7 @@ impl<H> Vhost<H> {
             | Record::Bound { .. }
             | Record::Unbound { .. } => self.topology.restore(&record),
             // Of the broker, which has opened the vhost.
-            Record::VhostCreated | Record::VhostDeleted => {}
+            Record::Setting { .. } | Record::VhostCreated | Record::VhostDeleted => {}
         }
     }
 

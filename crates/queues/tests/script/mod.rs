@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crosstie_amqp::Method;
 use crosstie_auth::Permissions;
-use crosstie_queues::policy::{Applied, PolicyKind};
+use crosstie_queues::policy::{Applied, Policies, PolicyKind};
 use crosstie_queues::{
     ChannelKey, Client, ConnectionKey, Fault, Position, QueueId, Record, StreamChange, Time, Vhost,
     VhostConfig,
@@ -96,10 +96,7 @@ impl crosstie_script::Player for Player {
                 self.commit();
                 Ok(())
             }
-            ("restart", "") => {
-                self.restart();
-                Ok(())
-            }
+            ("restart", policy) => self.restart_under(policy),
             ("rest", "") => {
                 self.rest();
                 Ok(())
@@ -265,16 +262,33 @@ impl Player {
         self.restart();
     }
 
+    /// Goes on. With a policy, it counts until all is restored, and the present ones are known only then.
+    fn restart_under(&mut self, policy: &str) -> Result<(), String> {
+        if policy.is_empty() {
+            self.restart();
+            return Ok(());
+        }
+        let mut before = policy::Written::default();
+        before.set(PolicyKind::User, policy)?;
+        self.restart_with(Arc::new(before.policies()));
+        Ok(())
+    }
+
     fn restart(&mut self) {
+        let policies = Arc::new(self.policies.policies());
+        self.restart_with(policies);
+    }
+
+    fn restart_with(&mut self, before: Arc<Policies>) {
         self.connections.clear();
         self.channels.clear();
         self.uncommitted.clear();
         let mut vhost = Vhost::new(self.config.clone(), 43);
-        let policies = Arc::new(self.policies.policies());
-        vhost.set_policies(self.now, policies, &mut self.out);
+        vhost.set_policies(self.now, before, &mut self.out);
         for record in &self.committed {
             vhost.restore(self.now, record.clone());
         }
+        vhost.restore_policies(Arc::new(self.policies.policies()));
         vhost.restored(self.now, &mut self.out);
         self.vhost = Some(vhost);
         // A store forgets that when the vhost goes on.

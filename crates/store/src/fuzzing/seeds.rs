@@ -97,11 +97,16 @@ fn entities() -> Vec<Vec<u8>> {
         queue: QueueId(7),
         fresh_from: -1,
     };
-    let mut payloads = vec![Vec::new(); 4];
+    let setting = Record::Setting {
+        key: "k".into(),
+        value: Some("{}".into()),
+    };
+    let mut payloads = vec![Vec::new(); 5];
     entity::encode(1, &declared, &mut payloads[0]);
     entity::encode(1, &rested, &mut payloads[1]);
     entity::encode_vhost(1, "/", &mut payloads[2]);
     entity::encode_setting("[\"user\",\"x\"]", "{}", &mut payloads[3]);
+    entity::encode(1, &setting, &mut payloads[4]);
     payloads
 }
 

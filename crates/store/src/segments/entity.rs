@@ -26,6 +26,8 @@ const BINDING: u8 = 3;
 const RESTED: u8 = 4;
 const SETTING: u8 = 5;
 const CREATED: u8 = 6;
+/// A setting of a vhost.
+const VHOST_SETTING: u8 = 7;
 
 /// Appends a vhost.
 pub(crate) fn encode_vhost(number: u16, name: &str, out: &mut Vec<u8>) {
@@ -51,6 +53,7 @@ pub(crate) fn encode(vhost: u16, record: &Record, out: &mut Vec<u8>) {
         Record::Bound { .. } => BINDING,
         Record::Rested { .. } => RESTED,
         Record::VhostCreated => CREATED,
+        Record::Setting { .. } => VHOST_SETTING,
         _ => return,
     };
     out.push(tag);
@@ -100,6 +103,10 @@ pub(crate) fn encode(vhost: u16, record: &Record, out: &mut Vec<u8>) {
         Record::Rested { queue, fresh_from } => {
             put_number(out, queue.0);
             put_signed(out, *fresh_from);
+        }
+        Record::Setting { key, value } => {
+            put_bytes(out, key.as_bytes());
+            put_bytes(out, value.as_deref().unwrap_or_default().as_bytes());
         }
         _ => {}
     }
@@ -157,6 +164,10 @@ pub(crate) fn decode(payload: &[u8]) -> Option<Entity> {
             fresh_from: cursor.signed()?,
         },
         CREATED => Record::VhostCreated,
+        VHOST_SETTING => Record::Setting {
+            key: cursor.text()?.into(),
+            value: Some(cursor.text()?.into()),
+        },
         _ => return None,
     };
     cursor
@@ -211,6 +222,10 @@ mod tests {
                 fresh_from: -5,
             },
             Record::VhostCreated,
+            Record::Setting {
+                key: "policy".into(),
+                value: Some("{}".into()),
+            },
         ];
         for record in records {
             let mut payload = Vec::new();

@@ -22,6 +22,7 @@ fn beat(node: &str) -> Beat {
         preparing: None,
         prepared: 0,
         prepares: true,
+        reads_settings: true,
     }
 }
 
@@ -101,15 +102,19 @@ fn a_node_of_an_earlier_version_is_noticed() {
     assert!(others.pass_over() && others.know_clearances());
     others.hear(beat("a"), Some(0));
     assert!(others.pass_over() && others.know_clearances());
+    assert_eq!(others.elder(), None);
     let older = Beat {
         passes_over: false,
         knows_clearances: false,
+        reads_settings: false,
         ..beat("b")
     };
     others.hear(older, Some(0));
     assert!(!others.pass_over() && !others.know_clearances());
+    assert_eq!(others.elder(), Some("b"));
     others.hear(beat("b"), Some(0));
     assert!(others.pass_over() && others.know_clearances());
+    assert_eq!(others.elder(), None);
 }
 
 #[test]

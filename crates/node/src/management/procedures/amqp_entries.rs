@@ -109,7 +109,7 @@ pub(super) fn refused_for(what: &str, refused: Refused) -> Refusal {
             errors::no_such_object(&format!("{what}: the vhost does not exist"))
         }
         RefusalKind::Configured => errors::read_only(&refused.reason),
-        RefusalKind::NotStored => errors::not_stored(&refused.reason),
+        RefusalKind::Elsewhere | RefusalKind::NotStored => errors::not_stored(&refused.reason),
         RefusalKind::Unsupported => errors::not_supported(&refused.reason),
         _ => errors::invalid_argument(refused.reason.trim_end()),
     }

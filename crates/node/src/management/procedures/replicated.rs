@@ -82,5 +82,6 @@ pub(super) fn about_recovered(vhost: &str, recovered: &Recovered) -> Json {
         "queues": recovered.queues,
         "bindings": recovered.bindings,
         "messages": recovered.messages,
+        "settings": recovered.settings,
     })
 }

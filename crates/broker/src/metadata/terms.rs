@@ -1,0 +1,174 @@
+//! Settings of replicated vhosts: restored from the log when this node begins to own a vhost, and written to the log
+//! while it does.
+//!
+//! ```text
+//! the log ─▶ LogSettings ─▶ Broker::begin_term ─▶ Metadata ─▶ permissions, policies, limits ─▶ the vhost opens
+//! Broker::change ─▶ SharedVhost::put_settings ─▶ the journal ─▶ the log's acknowledgement ─▶ the answer
+//! ```
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::Receiver;
+use std::time::{Duration, Instant};
+
+use crosstie_metadata::{BEGUN, Key, Refusal, RefusalKind, Stored};
+use crosstie_store::Setting;
+
+use super::log_settings::{Begin, LogSettings};
+use crate::broker::Broker;
+use crate::vhost::{Keeper, SharedVhost};
+
+/// Longer than the time after which an owner gives up a log that acknowledges nothing.
+const LOG_WAIT_MAX: Duration = Duration::from_secs(60);
+
+/// Changes of a replicated vhost on their way to its log.
+pub(crate) struct Submitted {
+    vhost: Arc<SharedVhost>,
+    outcome: Receiver<Result<(), String>>,
+}
+
+impl Submitted {
+    /// Waits until the log has the changes.
+    pub(crate) fn wait(self) -> Result<(), Refusal> {
+        let why = match self.outcome.recv_timeout(LOG_WAIT_MAX) {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(why)) => why,
+            Err(_) => "its log acknowledges nothing".to_owned(),
+        };
+        let name = self.vhost.name();
+        let reason = format!("vhost '{name}' may or may not keep the change: {why}");
+        Err(Refusal::new(RefusalKind::NotStored, reason))
+    }
+}
+
+impl Broker {
+    /// This node owns a replicated vhost, whose log has these settings: they count from now on. Called before the vhost
+    /// is opened; [`Self::settle_term`] follows.
+    pub(crate) fn begin_term(&self, name: &Arc<str>, log: &LogSettings) -> Begin {
+        let held = self.metadata.held_of(name);
+        let seen = self.replicated_of(name).map(|found| found.seen());
+        let has_elder = seen.is_some_and(|seen| seen.elder.is_some());
+        let mut entries = log.0.clone();
+        entries.remove(BEGUN);
+        let mut begin = Begin {
+            settings: Vec::new(),
+            held: held
+                .iter()
+                .filter_map(|held| Key::parse(&held.key))
+                .collect(),
+        };
+        match log.has_begun() {
+            true if held.is_empty() => {}
+            true => tracing::warn!(
+                "vhost '{name}': its log has settings, and counts; those of this node's store from before the vhost was \
+                 replicated are deleted: {}",
+                listed(&begin.held)
+            ),
+            false if has_elder && !held.is_empty() => {
+                let waiting = listed(&begin.held);
+                begin.held.clear();
+                tracing::warn!(
+                    "vhost '{name}': a node of an earlier version is there, so that its log gets no settings: those of \
+                     this node's store wait for a later takeover: {waiting}"
+                );
+            }
+            false => {
+                for Setting { key, value } in held {
+                    begin.settings.push(Stored {
+                        key: key.to_string(),
+                        value: Some(value.to_string()),
+                    });
+                    entries.insert(key, value);
+                }
+            }
+        }
+        let number = self.metadata.next_term();
+        let begun = self
+            .metadata
+            .update(|metadata| metadata.begin_term(name, number, &entries));
+        super::live::report_overridden(&begun.overridden);
+        for unreadable in &begun.unreadable {
+            tracing::error!(
+                "vhost '{name}': its log has the setting {unreadable}, which this version cannot read and does without: a \
+                 later version has written it"
+            );
+        }
+        let overridden = begun.overridden.iter().filter(|_| !has_elder);
+        for key in overridden {
+            let text = key.text();
+            begin.settings.retain(|setting| setting.key != text);
+            begin.settings.push(key.stored(None));
+        }
+        self.put_changed_users();
+        begin
+    }
+
+    /// Writes what the log is to have into it, once the vhost is open. Returns the report about settings of the store, which
+    /// [`Self::forget_held`] takes once it has come.
+    pub(crate) fn settle_term(&self, vhost: &Arc<SharedVhost>, begin: Begin) -> Option<Moving> {
+        let Begin { settings, held } = begin;
+        let submitted = (!settings.is_empty()).then(|| vhost.put_settings(settings));
+        (!held.is_empty()).then_some(Moving { submitted, held })
+    }
+
+    /// The store forgets settings once the vhost's log has them. Blocks until it has.
+    pub(crate) fn forget_held(&self, name: &Arc<str>, moving: Moving) {
+        let Moving { submitted, held } = moving;
+        match submitted.map(Submitted::wait) {
+            None => {}
+            Some(Ok(())) => tracing::info!(
+                "vhost '{name}': its log has the settings of this node's store now: {}",
+                listed(&held)
+            ),
+            // The store has them still, for the next term.
+            Some(Err(refusal)) => return tracing::warn!("{refusal}"),
+        }
+        let _one_at_a_time = self.metadata.begin();
+        self.metadata.forget_held(name);
+        self.metadata.owed.add(held);
+        self.settle_owed_later();
+    }
+
+    /// This node does not own a replicated vhost any more.
+    pub(crate) fn end_term(&self, name: &str) {
+        self.metadata.update(|metadata| metadata.end_term(name));
+        self.put_changed_users();
+    }
+}
+
+/// Settings of the store on their way to a log.
+pub(crate) struct Moving {
+    submitted: Option<Submitted>,
+    held: Vec<Key>,
+}
+
+impl SharedVhost {
+    /// Submits settings of a replicated vhost to its log. Needs a tokio context.
+    pub(crate) fn put_settings(self: &Arc<Self>, settings: Vec<Stored>) -> Submitted {
+        let mut turn = self.turn(Instant::now());
+        let (vhost, ..) = turn.enter();
+        if let Keeper::Replicated { has_settings, .. } = &self.keeper
+            && !has_settings.swap(true, Ordering::Relaxed)
+        {
+            vhost.put_setting(BEGUN.into(), Some("{}".into()));
+        }
+        for Stored { key, value } in settings {
+            vhost.put_setting(key.into(), value.map(Arc::from));
+        }
+        let outcome = self.commits.awaited(vhost.journal().position);
+        turn.finish();
+        // The node has lost the vhost meanwhile.
+        if self.is_over() {
+            self.commits.end("this node does not own it any more");
+        }
+        Submitted {
+            vhost: Arc::clone(self),
+            outcome,
+        }
+    }
+}
+
+fn listed(keys: &[Key]) -> String {
+    let keys: Vec<_> = keys.iter().map(ToString::to_string).collect();
+    keys.join(", ")
+}
