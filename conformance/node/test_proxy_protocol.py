@@ -105,7 +105,7 @@ def connections(router: Router, header: bytes) -> list[dict]:
     """Return what the management API lists to a client with that header."""
     with opened(router.address("management"), header) as asking:
         login = "Basic dGVzdDp0ZXN0"
-        head = f"GET /api/connections HTTP/1.1\r\nHost: x\r\nAuthorization: {login}\r\n"
+        head = f"GET /api/connections HTTP/1.1\r\nHost: localhost\r\nAuthorization: {login}\r\n"
         asking.sendall(f"{head}Connection: close\r\n\r\n".encode())
         answer = b""
         while part := asking.recv(65_536):
