@@ -341,7 +341,7 @@ fn fields((name, source): (&'static str, Source)) -> Vec<&'static str> {
 
 fn value(row: &Json, (name, source): (&'static str, Source), processes: &Processes) -> Json {
     match source {
-        Same if name == "arguments" => triples(&row[name]),
+        Same if matches!(name, "arguments" | "client_properties") => triples(&row[name]),
         Same => row[name].clone(),
         Field(path) => path.split('.').fold(row, |value, key| &value[key]).clone(),
         Fixed(text) => text.into(),
@@ -350,7 +350,7 @@ fn value(row: &Json, (name, source): (&'static str, Source), processes: &Process
     }
 }
 
-/// Arguments as RabbitMQ's tools have them: lists of name, type and value.
+/// A table of AMQP as RabbitMQ's tools have them: lists of name, type and value.
 fn triples(arguments: &Json) -> Json {
     let pairs = arguments.as_object().into_iter().flatten();
     let triples = pairs.map(|(name, value)| json!([name, type_of(value), value]));
@@ -430,4 +430,19 @@ const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC
 /// A text as a segment of a path.
 pub(super) fn encoded(text: &str) -> String {
     utf8_percent_encode(text, UNRESERVED).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::output::cell;
+    use super::*;
+
+    /// RabbitMQ's Java client looks for a connection by its name in that form.
+    #[test]
+    fn tables_of_amqp_are_printed_as_terms() {
+        let row = json!({"client_properties": {"product": "RabbitMQ", "connection_name": "c1"}});
+        let value = value(&row, ("client_properties", Same), &Processes::default());
+        let expected = r#"[{"product","RabbitMQ"},{"connection_name","c1"}]"#;
+        assert_eq!(cell(&value), expected);
+    }
 }
