@@ -110,10 +110,14 @@ impl<'o> Api<'o> {
             ..
         } = self.options;
         let login = STANDARD.encode(format!("{username}:{password}"));
+        let host = match hostname.contains(':') {
+            true => format!("[{hostname}]:{port}"),
+            false => format!("{hostname}:{port}"),
+        };
         let mut request = Request::builder()
             .method(method)
             .uri(path)
-            .header(HOST, format!("{hostname}:{port}"))
+            .header(HOST, host)
             .header(AUTHORIZATION, format!("Basic {login}"));
         if body.is_some() {
             request = request.header(CONTENT_TYPE, "application/json");

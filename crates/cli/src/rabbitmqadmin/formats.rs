@@ -88,18 +88,28 @@ fn table(rows: &Rows) -> String {
     let bar = format!("+{}", bars.collect::<String>());
     let line = |cells: Vec<String>| format!("|{}|", cells.join("|"));
     let head = rows.columns.iter().zip(&widths);
-    let head = head.map(|(column, width)| format!(" {column:^width$} ", width = *width));
+    let head = head.map(|(column, width)| {
+        let free = width - column.chars().count();
+        let (before, behind) = (spaces(free / 2), spaces(free.div_ceil(2)));
+        format!(" {before}{column}{behind} ")
+    });
     let mut lines = vec![bar.clone(), line(head.collect()), bar.clone()];
     for row in &rows.rows {
         let cells = row.iter().zip(&widths);
         let cells = cells.map(|(cell, width)| {
             let cell = or_empty(cell.as_deref());
-            format!(" {cell:<width$} ", width = *width)
+            let behind = spaces(width - cell.chars().count());
+            format!(" {cell}{behind} ")
         });
         lines.push(line(cells.collect()));
     }
     lines.push(bar);
     lines.join("\n")
+}
+
+/// A cell may have more characters than `format!` pads to.
+fn spaces(count: usize) -> String {
+    " ".repeat(count)
 }
 
 fn kvp(rows: &Rows) -> String {
@@ -153,6 +163,16 @@ mod tests {
         ] {
             assert_eq!(shown(words, BODY), Some(expected), "{words}");
         }
+    }
+
+    #[test]
+    fn a_long_payload_is_printed_whole() {
+        let payload = "x".repeat(70_000);
+        let body = format!(r#"[{{"payload": "{payload}"}}, {{"payload": "y"}}]"#);
+        let shown = shown("-f table", &body).expect("rows");
+        let lines: Vec<_> = shown.lines().map(str::len).collect();
+        assert_eq!(lines, [70_004; 6]);
+        assert!(shown.contains(&payload));
     }
 
     #[test]
