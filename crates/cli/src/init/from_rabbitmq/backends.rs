@@ -193,8 +193,11 @@ impl Backends {
                 left_out.push("auth_oauth2.signing_keys: jwks_url has the keys".to_owned());
             }
         }
-        if !has_url && let Some(made) = made.as_object_mut() {
-            made.remove("jwks_ca_certificates");
+        if !has_url
+            && let Some(made) = made.as_object_mut()
+            && made.remove("jwks_ca_certificates").is_some()
+        {
+            left_out.push("auth_oauth2.https.cacertfile: no jwks_url is asked".to_owned());
         }
         Ok(made)
     }
