@@ -28,6 +28,9 @@ pub(super) enum Relief {
     Begins,
     /// All messages of the head with a lower age have a record up to that position.
     Recorded { at: Position, age: i64 },
+    /// The same, and some stayed only because the store had not committed all departures. It has at that position, if none
+    /// follows. Not tried once more: a vhost may always be busy.
+    Settling { at: Position, age: i64 },
 }
 
 /// Places of the table of queues, and queues, that one step of the sweep looks at and postpones.
@@ -38,6 +41,9 @@ const QUEUES: usize = 64;
 /// Messages that one turn gives a record, and that one turn takes out of memory.
 const RECORDS_MAX: usize = 1_024;
 const UNLOADED_MAX: usize = 256;
+
+/// Messages that a step walks over.
+const VISITED_PER_STEP: usize = 16;
 
 impl Queues {
     /// The memory of all vhosts is nearly full, or is not any more.
@@ -107,20 +113,28 @@ impl Queues {
             return self.postpone(key);
         }
         let paging = self.paging;
-        let is_settled = self.dead.is_empty() && self.remains.is_empty();
+        // A page may be read before the store knows of later departures.
+        let latest = ledger.journal.position;
+        let is_committed = ledger.committed >= latest;
+        let is_settled = is_committed && self.dead.is_empty() && self.remains.is_empty();
         let Some(queue) = self.queues.find_mut(key) else {
             return;
         };
-        let Relief::Recorded { at, age } = queue.relief else {
+        let (Relief::Recorded { at, age } | Relief::Settling { at, age }) = queue.relief else {
             return;
         };
         if at > ledger.committed {
             // Once more after that commit.
             return self.sinking.push_back((at, key));
         }
-        match queue.unload(age, is_settled, paging, ledger) {
-            true => queue.relief = Relief::None,
-            false => self.postpone(key),
+        if !queue.unload(age, is_settled, paging, ledger) {
+            return self.postpone(key);
+        }
+        let is_first = matches!(queue.relief, Relief::Recorded { .. });
+        queue.relief = Relief::None;
+        if is_first && !is_committed && queue.is_crowding(paging) {
+            queue.relief = Relief::Settling { at: latest, age };
+            self.sinking.push_back((latest, key));
         }
     }
 
@@ -142,17 +156,23 @@ impl Queues {
             return true;
         };
         let ids = (queue.spill_id, queue.id);
-        let mut recorded = 0;
+        let (mut visited, mut recorded) = (0, 0);
         for entry in queue.messages.heads_mut() {
+            visited += 1;
             if !entry.is_recorded() {
-                if recorded == RECORDS_MAX {
-                    return false;
-                }
                 recorded += 1;
                 spill(ids, entry, ledger);
+                if recorded == RECORDS_MAX {
+                    break;
+                }
             }
         }
-        ledger.steps.spend(1 + recorded + queue.messages.len() / 64);
+        ledger
+            .steps
+            .spend(1 + recorded + visited / VISITED_PER_STEP);
+        if recorded == RECORDS_MAX {
+            return false;
+        }
         queue.relief = Relief::Recorded {
             at: ledger.journal.position,
             age: queue.next_place,

@@ -109,3 +109,32 @@ fn each_of_many_queues_is_relieved_in_turns_that_are_bounded() {
     let after = deep.vhost.memory_bytes();
     assert!(after * 4 < before, "{before} {after}");
 }
+
+#[test]
+fn a_long_head_gets_its_records_in_turns_that_are_bounded() {
+    let mut deep = Deep::shallow(1, 0);
+    for _ in 0..20_000 {
+        let properties = Properties::from_bytes(&[0, 0]).expect("none");
+        let publish = BasicPublish {
+            routing_key: "q",
+            ..BasicPublish::default()
+        };
+        let sent = &mut deep.sent;
+        let done = deep
+            .vhost
+            .publish(NOW, deep.channel, &publish, properties, b"body", sent);
+        done.expect("is accepted");
+    }
+    deep.vhost.take_steps();
+    deep.vhost.set_crowded(true);
+    let mut turns = 0;
+    while deep.vhost.has_backlog() {
+        deep.vhost.work(NOW, 256, &mut deep.sent);
+        let steps = deep.vhost.take_steps();
+        assert!(steps < 5_000, "one turn took {steps} steps");
+        let records = std::mem::take(&mut deep.vhost.journal().records);
+        assert!(records.len() <= 2_048, "{} records", records.len());
+        turns += 1;
+    }
+    assert!(turns > 5, "{turns}");
+}
