@@ -84,7 +84,10 @@ impl Broker {
         }
         self.metadata.put(next);
         let of_logs = of_logs.into_values();
-        let submitted = of_logs.map(|(vhost, records)| vhost.put_settings(records));
+        let submitted = of_logs.map(|(vhost, records)| {
+            let held = self.metadata.held_of(vhost.name());
+            vhost.put_settings(records, &held)
+        });
         let completed = Completed {
             outcome,
             submitted: submitted.collect(),
@@ -166,7 +169,8 @@ impl Broker {
                 && let Ok(vhost) = self.vhost(name)
             {
                 // Nobody waits for that.
-                drop(vhost.put_settings(vec![key.stored(None)]));
+                let held = self.metadata.held_of(name);
+                drop(vhost.put_settings(vec![key.stored(None)], &held));
             }
         }
         self.put_changed_users();

@@ -67,6 +67,8 @@ impl Broker {
             false if has_elder && !held.is_empty() => {
                 let waiting = listed(&begin.held);
                 begin.held.clear();
+                // They count meanwhile.
+                entries.extend(held.into_iter().map(|setting| (setting.key, setting.value)));
                 tracing::warn!(
                     "vhost '{name}': a node of an earlier version is there, so that its log gets no settings: those of \
                      this node's store wait for a later takeover: {waiting}"
@@ -107,7 +109,7 @@ impl Broker {
     /// [`Self::forget_held`] takes once it has come.
     pub(crate) fn settle_term(&self, vhost: &Arc<SharedVhost>, begin: Begin) -> Option<Moving> {
         let Begin { settings, held } = begin;
-        let submitted = (!settings.is_empty()).then(|| vhost.put_settings(settings));
+        let submitted = (!settings.is_empty()).then(|| vhost.put_settings(settings, &[]));
         (!held.is_empty()).then_some(Moving { submitted, held })
     }
 
@@ -143,14 +145,22 @@ pub(crate) struct Moving {
 }
 
 impl SharedVhost {
-    /// Submits settings of a replicated vhost to its log. Needs a tokio context.
-    pub(crate) fn put_settings(self: &Arc<Self>, settings: Vec<Stored>) -> Submitted {
+    /// Submits settings of a replicated vhost to its log, behind those that the node's store has if they are the log's
+    /// first. Needs a tokio context.
+    pub(crate) fn put_settings(
+        self: &Arc<Self>,
+        settings: Vec<Stored>,
+        held: &[Setting],
+    ) -> Submitted {
         let mut turn = self.turn(Instant::now());
         let (vhost, ..) = turn.enter();
         if let Keeper::Replicated { has_settings, .. } = &self.keeper
             && !has_settings.swap(true, Ordering::Relaxed)
         {
             vhost.put_setting(BEGUN.into(), Some("{}".into()));
+            for Setting { key, value } in held {
+                vhost.put_setting(key.to_string().into(), Some(value.to_string().into()));
+            }
         }
         for Stored { key, value } in settings {
             vhost.put_setting(key.into(), value.map(Arc::from));

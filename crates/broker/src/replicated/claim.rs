@@ -8,6 +8,7 @@ use crosstie_ledger::{Broken, Effect, Owner, Role as LedgerRole, Sequence};
 use super::driver::{Driver, Obstacle};
 use super::heartbeats::Beats;
 use super::log;
+use super::recovery_task::is_content;
 use super::seen::Role;
 use super::task::{Held, Whose};
 
@@ -43,7 +44,7 @@ impl Driver {
             self.others.note_epoch(epoch);
             return Ok(false);
         }
-        match self.ledger.records().next() {
+        match self.ledger.records().find(is_content) {
             None => self.check_held()?,
             Some(_) if self.holds().is_some() => {
                 let vhost = &self.task.vhost;

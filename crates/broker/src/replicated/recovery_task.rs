@@ -172,7 +172,7 @@ impl Driver {
                     .to_owned(),
             ),
             Means::Log if is_whole => Err(format!("its log is whole, with {entries} entries: nothing is missing")),
-            Means::Store(_) | Means::Nothing if is_whole && ledger.records().any(is_content) => Err(
+            Means::Store(_) | Means::Nothing if is_whole && ledger.records().any(|record| is_content(&record)) => Err(
                 format!("its log is whole, with {entries} entries: it is not written over"),
             ),
             Means::Nothing
@@ -201,6 +201,10 @@ impl Driver {
                     false => Plan::Anew(salvage(stream, survey).await?),
                 };
                 return Ok(("what is left of its log".to_owned(), plan));
+            }
+            // A node of an earlier version could not read it.
+            Means::Nothing if self.others.elder().is_some() => {
+                return Ok(("nothing".to_owned(), Plan::Anew(Vec::new())));
             }
             // Nor does it get the settings that a node's store has.
             Means::Nothing => {
@@ -235,7 +239,23 @@ impl Driver {
         };
         let read = tokio::task::spawn_blocking(read).await;
         let records = read.map_err(|e| e.to_string())??;
+        self.check_readers(&path, &records)?;
         Ok((path.display().to_string(), Plan::Anew(records)))
+    }
+
+    /// Refuses a log with settings while a node could not read it.
+    fn check_readers(&self, path: &Path, records: &[Record]) -> Result<(), String> {
+        let mut records = records.iter();
+        match self.others.elder() {
+            Some(elder) if records.any(|record| matches!(record, Record::Setting { .. })) => {
+                Err(format!(
+                    "{} has settings, and node {elder} of an earlier version cannot read a log with settings: upgrade it \
+                     first",
+                    path.display()
+                ))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// This node's store of the vhost: its copy, or the worker's store from before.
@@ -403,9 +423,9 @@ async fn read_all(
     Ok((found, records))
 }
 
-/// Whether a record is more than a sign that a log has begun.
-fn is_content(record: Record) -> bool {
-    !matches!(record, Record::Setting { key, .. } if *key == *BEGUN)
+/// Whether a record is content of the vhost: settings alone are none.
+pub(super) fn is_content(record: &Record) -> bool {
+    !matches!(record, Record::Setting { .. })
 }
 
 fn count(records: impl Iterator<Item = Record>, recovered: &mut Recovered) {
