@@ -590,6 +590,29 @@ def test_a_server_of_keys_that_is_away(start, issuer):
     assert place.broker.router.metric("amqp_auth_backend_failed_total") >= 1
 
 
+def test_a_reload_keeps_fetched_keys(start, issuer):
+    """Also while the issuer's server is away."""
+    server = KeyServer(issuer)
+    url = {"jwks_url": server.url()}
+    place = start(oauth2(**url), INTERNAL)
+    assert outcome(place.broker, issuer.token()) == "joe"
+    peer = login(place.broker, issuer.token())
+    server.shutdown()
+    server.server_close()
+    for more in ({"jwks_timeout_ms": 900}, {"resource_server_id": "other"}):
+        change(place.broker, [oauth2(**url, **more), INTERNAL])
+        of = more.get("resource_server_id", "rabbitmq")
+        token = issuer.token(f"{of}.write:*/*", aud=of)
+        assert outcome(place.broker, token) == "joe"
+        peer.call("connection.update-secret", 0, secret=token.encode(), reason="")
+        peer.expect("connection.update-secret-ok")
+    peer.leave()
+    # Another server's tokens have other keys.
+    (port,) = free_ports(1)
+    change(place.broker, [oauth2(jwks_url=f"http://127.0.0.1:{port}/"), INTERNAL])
+    assert outcome(place.broker, issuer.token()) == "403"
+
+
 def test_wrong_tokens_are_slowed(tmp_path, issuer):
     publish(tmp_path / "keys.json", issuer)
     broker = Crosstie(tmp_path, {"auth_backends": [oauth2()]})

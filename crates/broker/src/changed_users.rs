@@ -17,7 +17,7 @@ use crate::peer::Peer;
 /// Users, backends of logins, and policies of definitions, that are ready to replace those of the present configuration.
 pub struct ReadyUsers {
     layers: Layers,
-    /// `None`: they have not changed. New ones have forgotten all answers.
+    /// `None`: they have not changed. New ones have forgotten all answers, but for fetched keys of tokens.
     backends: Option<Arc<Backends>>,
 }
 
@@ -35,7 +35,8 @@ impl Broker {
             false => {
                 let made = {
                     let keeper = &self.logins.keeper;
-                    Backends::new(&amqp.auth_backends, directory, &self.asked, keeper)
+                    let former = Some(&*present);
+                    Backends::new(&amqp.auth_backends, directory, &self.asked, keeper, former)
                 };
                 Some(Arc::new(made?))
             }

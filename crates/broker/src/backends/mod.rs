@@ -125,13 +125,15 @@ const ORIGIN_ASKING_MAX: u32 = 4;
 const GUEST: &str = "guest";
 
 impl Backends {
-    /// An error names the file and its fault.
+    /// Fetched keys of tokens are taken from the former backends. An error names the file and its fault.
     pub(crate) fn new(
         configured: &[AmqpAuthBackend],
         directory: &Path,
         counts: &Arc<Counts>,
         keeper: &Handle,
+        former: Option<&Self>,
     ) -> Result<Self, String> {
+        let former = former.and_then(Self::oauth2);
         let order = configured.iter().map(|configured| -> io::Result<Backend> {
             match configured {
                 AmqpAuthBackend::Http(options) => {
@@ -139,7 +141,7 @@ impl Backends {
                     Ok(Backend::Http(Arc::new(backend)))
                 }
                 AmqpAuthBackend::OAuth2(options) => {
-                    let backend = OAuth2Backend::new(options, directory, counts, keeper)?;
+                    let backend = OAuth2Backend::new(options, directory, counts, keeper, former)?;
                     Ok(Backend::OAuth2(Arc::new(backend)))
                 }
                 _ => Ok(Backend::Internal),
@@ -365,6 +367,10 @@ fn contents(configured: &[AmqpAuthBackend], directory: &Path) -> Vec<Vec<u8>> {
         AmqpAuthBackend::OAuth2(options) => options.ca_certificates(),
         _ => &[],
     });
+    read_all(files, directory)
+}
+
+fn read_all<'a>(files: impl Iterator<Item = &'a String>, directory: &Path) -> Vec<Vec<u8>> {
     let read = files.map(|path| std::fs::read(directory.join(path)).unwrap_or_default());
     read.collect()
 }

@@ -26,16 +26,18 @@ pub(crate) struct OAuth2Backend {
 static REFUSALS: Bound = Bound::of(2);
 
 impl OAuth2Backend {
-    /// An error names the file and its fault.
+    /// Fetched keys are taken from the former backend. An error names the file and its fault.
     pub(super) fn new(
         options: &AmqpOAuth2Backend,
         directory: &Path,
         counts: &Arc<Counts>,
         keeper: &Handle,
+        former: Option<&Arc<Self>>,
     ) -> io::Result<Self> {
+        let former = former.map(|former| &*former.keys);
         Ok(Self {
             rules: Arc::clone(&options.rules),
-            keys: TokenKeys::start(options, directory, counts, keeper)?,
+            keys: TokenKeys::start(options, directory, counts, keeper, former)?,
             counts: Arc::clone(counts),
         })
     }

@@ -15,11 +15,14 @@ use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
 use super::http::Counts;
+use super::read_all;
 
 /// Present keys.
 pub(super) struct TokenKeys {
     now: RwLock<Arc<Jwks>>,
     issuer: Option<Arc<Issuer>>,
+    /// The contents of the files of certificate authorities that are trusted for the issuer's server.
+    authorities: Vec<Vec<u8>>,
     /// Keeps the keys as the file or the server has them, until this is dropped.
     task: RwLock<Option<AbortHandle>>,
 }
@@ -28,25 +31,32 @@ pub(super) struct TokenKeys {
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
 impl TokenKeys {
-    /// Reads the file, or begins to fetch. An error names the file and its fault.
+    /// Reads the file, or begins to fetch. Until the server answers, those keys count that were fetched from the same URL
+    /// before. An error names the file and its fault.
     pub(super) fn start(
         options: &AmqpOAuth2Backend,
         directory: &Path,
         counts: &Arc<Counts>,
         keeper: &Handle,
+        former: Option<&Self>,
     ) -> io::Result<Arc<Self>> {
         let file = options.keys_file.as_ref().map(|file| directory.join(file));
         let read = file.as_ref().map(|file| (stamp(file), file));
-        let now = match &read {
-            Some((_, file)) => read_keys(file).map_err(io::Error::other)?,
-            None => Jwks::default(),
-        };
         let issuer = options.keys_url.as_ref();
         let issuer = issuer.map(|source| Issuer::new(source, directory).map(Arc::new));
         let issuer = issuer.transpose()?;
+        let authorities = read_all(options.ca_certificates().iter(), directory);
+        let now = match (&read, &issuer, former) {
+            (Some((_, file)), ..) => Arc::new(read_keys(file).map_err(io::Error::other)?),
+            (None, Some(issuer), Some(former)) if former.are_of(issuer, &authorities) => {
+                former.now()
+            }
+            _ => Arc::default(),
+        };
         let keys = Arc::new(Self {
-            now: RwLock::new(Arc::new(now)),
+            now: RwLock::new(now),
             issuer: issuer.clone(),
+            authorities,
             task: RwLock::default(),
         });
         let weak = Arc::downgrade(&keys);
@@ -84,6 +94,12 @@ impl TokenKeys {
             // An error means that the task has ended with its backend.
             let _ = answered.await;
         }
+    }
+
+    /// Whether these are fetched from the same URL, with trust in the same authorities.
+    fn are_of(&self, issuer: &Issuer, authorities: &[Vec<u8>]) -> bool {
+        let own = self.issuer.as_ref();
+        own.is_some_and(|own| own.url() == issuer.url()) && self.authorities == authorities
     }
 
     fn put(&self, keys: Jwks) -> bool {
