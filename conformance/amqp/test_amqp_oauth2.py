@@ -394,6 +394,26 @@ def test_new_secrets(place, issuer):
     assert updated("anything", ("test", "test")) == ok
 
 
+def test_a_new_secret_is_of_the_same_user(reading_crosstie, issuer):
+    def update(peer: Peer, **claims: object) -> None:
+        secret = issuer.token(**claims).encode()
+        peer.call("connection.update-secret", 0, secret=secret, reason="")
+
+    before = reading_crosstie.broker.router.metric("amqp_auth_backend_denied_total")
+    for claims in ({"sub": "eve"}, {"client_id": "app"}, {"sub": "jo"}):
+        peer = login(reading_crosstie.broker, issuer.token())
+        update(peer, **claims)
+        assert peer.expect_connection_close()[:2] == (530, REFUSED), claims
+    denied = reading_crosstie.broker.router.metric("amqp_auth_backend_denied_total") - before
+    assert denied == 3
+    # Without a user a token is of the one that the client named at its login.
+    peer = login(reading_crosstie.broker, issuer.token())
+    for claims in ({"sub": "eve", "client_id": "joe"}, {"sub": None}):
+        update(peer, **claims)
+        peer.expect("connection.update-secret-ok")
+    peer.leave()
+
+
 def test_a_new_secret_counts_for_what_is_behind_it(reading_crosstie, issuer):
     """In one segment, before the answer."""
     broker = reading_crosstie.broker

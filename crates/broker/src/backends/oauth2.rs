@@ -1,6 +1,7 @@
 //! OAuth 2 tokens as passwords, as RabbitMQ's plugin reads them. `auth::oauth2` has the rules; the keys may come from the
 //! issuer's server, which no thread waits for.
 
+use std::fmt::Display;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -73,14 +74,20 @@ impl OAuth2Backend {
         })
     }
 
-    /// Reads the new token of a client that is connected. As in RabbitMQ it may have ended.
+    /// Reads the new token of a client that is connected. As in RabbitMQ it may have ended. That of another user is
+    /// refused.
     pub(super) async fn read_again(&self, name: &str, secret: &[u8]) -> Option<Token> {
         let mut read = self.content(name, Some(secret));
         if read == Err(Flaw::UnknownKey) {
             self.keys.renew().await;
             read = self.content(name, Some(secret));
         }
-        match self.counted(read) {
+        let read = read.map_err(|flaw| flaw.to_string());
+        let own = read.and_then(|token| match *token.user == *name {
+            true => Ok(token),
+            false => Err("it is another user's".to_owned()),
+        });
+        match self.counted(own) {
             Ok(token) => Some(token),
             Err(why) => {
                 if REFUSALS.may_log() {
@@ -106,12 +113,12 @@ impl OAuth2Backend {
         self.rules.read(token, name, &self.keys.now(), unix_s())
     }
 
-    fn counted(&self, read: Result<Token, Flaw>) -> Result<Token, String> {
+    fn counted(&self, read: Result<Token, impl Display>) -> Result<Token, String> {
         let count = match &read {
             Ok(_) => &self.counts.allowed,
             Err(_) => &self.counts.denied,
         };
         count.fetch_add(1, Ordering::Relaxed);
-        read.map_err(|flaw| flaw.to_string())
+        read.map_err(|why| why.to_string())
     }
 }
