@@ -676,10 +676,16 @@ def test_a_reload_changes_the_backend(start, issuer):
     peer.expect("connection.update-secret-ok")
     peer.call("queue.declare", queue="oa.reload2", durable=False, exclusive=True)
     assert peer.expect_channel_close()[0] == 403
-    # Without the backend its users may not stay.
+    # Without the backend its users may not stay, nor enter.
+    late = Peer.tcp(broker.address)
+    late.start("", issuer.token("other.write:*/*", aud="other"))
+    late.expect("connection.tune", 0)
     change(broker, [INTERNAL])
-    code, text, _, _ = peer.expect_connection_close()
-    assert (code, "the backend of user 'joe' is gone" in text) == (320, True), text
+    late.call("connection.tune-ok", 0, channel_max=9, frame_max=131072, heartbeat=0)
+    late.call("connection.open", 0, vhost="/")
+    for each in (peer, late):
+        code, text, _, _ = each.expect_connection_close()
+        assert (code, "the backend of user 'joe' is gone" in text) == (320, True), text
     assert outcome(broker, issuer.token()) == "403"
 
 

@@ -273,6 +273,7 @@ impl Broker {
         self.totals.count_in(peer);
         self.peers.lock().insert(peer.number, Arc::clone(peer));
         self.follow_users(peer);
+        self.follow_backends(peer);
         if !peer.vhost.is_open() {
             // Closed while the client entered.
             self.close_clients_of(&peer.vhost);

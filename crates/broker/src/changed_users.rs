@@ -60,9 +60,20 @@ impl Broker {
             let rights = peer.rights.as_ref();
             rights.is_some_and(|rights| !rights.follow(&backends))
         };
-        let reason = |peer: &Peer| format!("the backend of user '{}' is gone", peer.about.user);
-        self.close_where(is_gone, reason);
+        self.close_where(is_gone, backend_is_gone);
         crosstie_transport::uncork();
+    }
+
+    /// Has a connection that entered its vhost while the backends were replaced follow them.
+    pub(crate) fn follow_backends(&self, peer: &Arc<Peer>) {
+        let Some(rights) = &peer.rights else {
+            return;
+        };
+        // Under the lock, so that a reload's backends are not replaced with these.
+        let follows = rights.follow(&self.backends.read());
+        if !follows {
+            self.close_where(|other| other.number == peer.number, backend_is_gone);
+        }
     }
 
     /// The present backends of logins.
@@ -123,6 +134,10 @@ impl Broker {
 /// Whether the client is one of the broker's own users that this node has authenticated.
 fn is_own(peer: &Peer) -> bool {
     peer.about.from.is_none() && peer.rights.is_none()
+}
+
+fn backend_is_gone(peer: &Peer) -> String {
+    format!("the backend of user '{}' is gone", peer.about.user)
 }
 
 fn set_permissions(peer: &Peer, users: &Users) {

@@ -219,7 +219,10 @@ impl Conversation {
         if self.listening.is_stopping() {
             return false;
         }
-        Negotiation::welcome(&self.connection, self.version);
+        // One whose rights have gone meanwhile hears only that.
+        if !peer.is_told_to_close() {
+            Negotiation::welcome(&self.connection, self.version);
+        }
         peer.report_opened();
         true
     }
