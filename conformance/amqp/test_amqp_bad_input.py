@@ -567,26 +567,30 @@ def test_a_consumer_that_never_acknowledges(start_broker) -> None:
         assert peer.expect("basic.get-ok")["redelivered"]
 
 
-def test_a_queue_that_only_grows(start_broker) -> None:
-    """Publishers are told and held; who takes messages out frees them again."""
+def test_a_consumer_that_only_holds(start_broker) -> None:
+    """Publishers are told and held: what a consumer has stays in memory until it acknowledges."""
     limit = 4_000_000
     broker = start_broker(amqp={"limits": {"memory_bytes_max": limit}})
     body = bytes(100_000)
+    held = limit // len(body)
     with Peer.tcp(broker.address) as publisher, Peer.tcp(broker.address) as consumer:
         for peer in (publisher, consumer):
             peer.open()
             peer.channel()
         publisher.call("queue.declare", queue="q")
         publisher.expect("queue.declare-ok")
-        for _ in range(limit // len(body) + 2):
-            publisher.publish("", "q", body)
-        assert publisher.expect("connection.blocked")["reason"]
-        # Reading and acknowledging go on meanwhile.
-        consumer.call("basic.consume", queue="q", tag="c", no_ack=True)
+        consumer.call("basic.consume", queue="q", tag="c")
         consumer.expect("basic.consume-ok")
-        for _ in range(limit // len(body) + 2):
+        for _ in range(held + 2):
+            publisher.publish("", "q", body)
+        # Reading goes on meanwhile.
+        for _ in range(held):
             assert consumer.expect("basic.deliver").body == body
+        assert publisher.expect("connection.blocked")["reason"]
+        consumer.call("basic.ack", delivery=held, multiple=True)
         publisher.expect("connection.unblocked")
+        for _ in range(2):
+            assert consumer.expect("basic.deliver").body == body
         publisher.round_trip()
         publisher.leave()
 
