@@ -288,7 +288,8 @@ def test_a_server_that_hangs_holds_up_nobody_else(start_broker, server):
     with ThreadPoolExecutor(8) as pool:
         for peer in pool.map(lambda _: login(broker, "test", "test"), range(40)):
             peer.leave()
-    assert len(server.got) <= 4
+    # Nobody asks twice. How many ask depends on when they came: who waits has no more time.
+    assert len(server.got) <= len(waiting)
     # One that leaves gives up its place.
     waiting.pop().close()
     codes = {peer.expect_connection_close()[0] for peer in waiting}
