@@ -41,7 +41,7 @@ REASONS: dict[str, str] = {
     "GET nodes/nope as guest status": NO_ERROR,
     "GET nodes/{node}/memory/ets* as guest -*": "there are no tables of Erlang",
     "POST vhosts/nope/start/{node} as guest reason:": "RabbitMQ prints a term of Erlang",
-    "POST login as None * -set-cookie": "the cookie would have the password, and nothing reads it",
+    "POST login as None * set-cookie": "the cookie would have the password, and nothing reads it",
     "OPTIONS * Access-Control-Request-Headers * access-control-max-age": (
         "RabbitMQ forgets the age in an answer that names headers"
     ),
