@@ -10,7 +10,7 @@ use crosstie_transport::Connection;
 pub use super::backends::LoggedIn;
 use super::backends::{Attempt, NotLoggedIn};
 use super::broker::Broker;
-use super::logins::PLACE_INTERVAL;
+use super::logins::{Logins, PLACE_INTERVAL};
 
 /// The user with that name and password, or the reason for the log. The answer to a wrong password is late, as an AMQP
 /// client's is. Needs a runtime with timers.
@@ -23,7 +23,8 @@ pub async fn log_in(
     let logins = &broker.logins;
     let began = Instant::now();
     let wait_max = Duration::from_millis(Guesses::PLACE_WAIT_MAX_MS);
-    let guess = logins.guess(connection, name, password);
+    let account = Logins::account(connection, name);
+    let guess = logins.guess(connection, &account, password);
     let mut is_first = true;
     while !logins.may_look(guess) {
         if std::mem::take(&mut is_first) {

@@ -1,6 +1,7 @@
 //! Login attempts: delays the answer to a wrong password, and makes attempts wait for their turn without blocking a
 //! thread. [`Guesses`] describes the rules.
 
+use std::borrow::Cow;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -61,6 +62,15 @@ impl Logins {
             failed: AtomicU64::new(0),
             failed_http: AtomicU64::new(0),
             delayed: AtomicU64::new(0),
+        }
+    }
+
+    /// The account that a guess is for. A client with a token sends no name as a rule: all of these would share one account,
+    /// and wrong tokens of some machines would hold up right ones of others. So each machine has its own.
+    pub(super) fn account<'n>(connection: &Connection, name: &'n str) -> Cow<'n, str> {
+        match name {
+            "" => format!("\0{:?}", origin(connection.peer())).into(),
+            name => name.into(),
         }
     }
 

@@ -184,7 +184,8 @@ impl Negotiation {
             ..Tried::default()
         };
         let logins = &broker.logins;
-        let guess = logins.guess(connection, name, password);
+        let account = Logins::account(connection, name);
+        let guess = logins.guess(connection, &account, password);
         // A certificate is not a guess.
         let is_guess = !matches!(response, Ok(Response::External));
         let asked = self.take_asked()?;
