@@ -41,12 +41,21 @@ impl Peer {
     ) {
         self.connection.pause_reading();
         let peer = Arc::downgrade(self);
-        broker.logins.keeper.spawn(async move {
+        let task = broker.logins.keeper.spawn(async move {
             answered.await;
             if let Some(peer) = peer.upgrade() {
                 peer.resume_answered();
             }
         });
+        *self.question.lock() = Some(task.abort_handle());
+    }
+
+    /// The client has left: nobody waits for an answer.
+    pub(crate) fn stop_asking(&self) {
+        let task = self.question.lock().take();
+        if let Some(task) = task {
+            task.abort();
+        }
     }
 
     fn asked_rights(&self) -> Option<&Arc<HttpRights>> {

@@ -285,6 +285,7 @@ impl Broker {
         let mut peers = self.peers.lock();
         let removed = peers.remove(&number);
         if let Some(peer) = &removed {
+            peer.stop_asking();
             self.totals.count_out(peer);
         }
         drop(peers);

@@ -13,6 +13,7 @@ use crosstie_front::watch::WatchKey;
 use crosstie_queues::ConnectionKey;
 use crosstie_transport::Connection;
 use parking_lot::Mutex;
+use tokio::task::AbortHandle;
 
 use super::backends::Rights;
 use super::client::About;
@@ -38,6 +39,8 @@ pub struct Peer {
     pub about: About,
     /// The client's rights, if another backend decides on them.
     pub(crate) rights: Option<Rights>,
+    /// Asks for an answer about its rights or its new secret.
+    pub(crate) question: Mutex<Option<AbortHandle>>,
     /// The client supports `connection.blocked`.
     pub(crate) is_told_of_blocking: bool,
     pub since: SystemTime,
@@ -92,6 +95,7 @@ impl Peer {
             key: OnceLock::new(),
             about: parts.about,
             rights: parts.rights,
+            question: Mutex::default(),
             is_told_of_blocking: parts.is_told_of_blocking,
             since: SystemTime::now(),
             seat: parts.seat,
