@@ -107,26 +107,26 @@ impl Broker {
 
     /// Has a connection that entered its vhost while the users were replaced follow them.
     pub(crate) fn follow_users(&self, peer: &Arc<Peer>) {
-        if !self.users.were_put() || peer.rights.is_some() {
+        if !self.users.were_put() || !is_own(peer) {
             return;
         }
         let users = self.users.now();
-        let has_permissions = || {
-            let found = users.permissions(&peer.about.user, &peer.vhost.name);
-            found.is_some()
-        };
         match users.find(&peer.about.user) {
-            // The other node may have a user that this one does not know.
-            _ if !is_own(peer) => {
-                if has_permissions() {
-                    set_permissions(peer, &users);
-                }
-            }
             Some(_) => set_permissions(peer, &users),
             None => self.close_where(
                 |other| other.number == peer.number,
                 |peer| format!("user '{}' is deleted", peer.about.user),
             ),
+        }
+    }
+}
+
+impl Broker {
+    /// Has another node's client, about which this node has decided, follow permissions that were replaced while it
+    /// entered its vhost.
+    pub(crate) fn follow_permissions(&self, peer: &Peer) {
+        if self.users.were_put() {
+            set_permissions(peer, &self.users.now());
         }
     }
 }

@@ -94,13 +94,19 @@ impl Conversation {
         let vhost = vhost.ok_or_else(not_owner)?;
         let decided = self.endpoint.broker.decide_for_other(&account);
         let decided = decided.map_err(|why| (Refusal::NotAllowed, why))?;
+        let is_decided_here = decided.0.is_some();
         let entered = Entered::passed_on(account, vhost, decided);
         let entered = entered.map_err(|why| (Refusal::Malformed, why))?;
         accept(&self.connection);
-        match self.enter(entered) {
-            true => Ok(()),
-            false => Err((Refusal::NotOwner, "this node stops".to_owned())),
+        if !self.enter(entered) {
+            return Err((Refusal::NotOwner, "this node stops".to_owned()));
         }
+        if let State::Open(open) = &self.state
+            && is_decided_here
+        {
+            self.endpoint.broker.follow_permissions(open.peer());
+        }
+        Ok(())
     }
 
     /// Handles a node's greeting, which describes its client.
