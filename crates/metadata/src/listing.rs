@@ -132,7 +132,11 @@ impl Metadata {
 
     fn user_json(&self, name: &Arc<str>, user: &User) -> Json {
         let limits = self.user_limits.find(name);
-        let hash = user.password.as_ref().map(PasswordHash::to_text);
+        let hash = user
+            .password
+            .as_ref()
+            .filter(|_| !self.hides_password(name));
+        let hash = hash.map(PasswordHash::to_text);
         let algorithm = user.password.as_ref().map(PasswordHash::algorithm);
         json!({
             "name": **name,

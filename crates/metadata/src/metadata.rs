@@ -212,6 +212,12 @@ impl Metadata {
         self.users.origin(&name.into())
     }
 
+    /// Whether a user has a password of the configuration, which is not listed.
+    pub fn hides_password(&self, name: &str) -> bool {
+        let has_password = self.user(name).is_some_and(|user| user.password.is_some());
+        has_password && self.users.configured(&name.into()) == Some("amqp.users")
+    }
+
     /// The layer that a vhost is from.
     pub fn vhost_origin(&self, name: &str) -> Option<Origin> {
         self.vhosts.origin(&name.into())

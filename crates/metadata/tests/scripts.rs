@@ -28,7 +28,7 @@ fn users_have_rabbitmqs_hashes_and_answers() {
         delete user config => 409 user 'config' is read-only: the configuration has it under "amqp.users"; change it there and reload the node
         put user config {"tags": ""} => 409 user 'config' is read-only: the configuration has it under "amqp.users"; change it there and reload the node
         restart
-        list users => al 'x' rabbit_password_hashing_sha256 ["a","b"] {}; bo no password rabbit_password_hashing_sha256 [] {}; config 'pw' rabbit_password_hashing_sha256 [] {}; cy '' rabbit_password_hashing_sha256 [] {"max-channels":4}; di no password rabbit_password_hashing_sha256 [] {}
+        list users => al 'x' rabbit_password_hashing_sha256 ["a","b"] {}; bo no password rabbit_password_hashing_sha256 [] {}; config no password rabbit_password_hashing_sha256 [] {}; cy '' rabbit_password_hashing_sha256 [] {"max-channels":4}; di no password rabbit_password_hashing_sha256 [] {}
         "#,
     );
 }

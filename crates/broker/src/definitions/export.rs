@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crosstie_config::Json;
-use crosstie_metadata::{Metadata, Origin, PolicyKind};
+use crosstie_metadata::{Metadata, PolicyKind};
 use crosstie_queues::{BindingStatus, Destination};
 use serde_json::json;
 
@@ -73,23 +73,16 @@ fn of_users(metadata: &Metadata, mut permissions: Vec<Json>) -> Vec<Json> {
     permissions
 }
 
-/// The users without the passwords of the configuration, and which those are.
+/// The users, and those whose passwords are the configuration's.
 fn users(metadata: &Metadata) -> (Vec<Json>, Vec<Json>) {
-    let mut left_out = Vec::new();
-    let mut users = metadata.list_users(None);
-    for user in &mut users {
-        let name = user["name"].as_str().unwrap_or_default().to_owned();
-        let Some(Origin::Configured(key)) = metadata.user_origin(&name) else {
-            continue;
-        };
-        if key == "amqp.users" && user["password_hash"] != "" {
-            left_out.push(json!({
-                "user": name,
-                "reason": format!("the configuration has the password, under \"{key}\""),
-            }));
-            user["password_hash"] = "".into();
-        }
-    }
+    let users = metadata.list_users(None);
+    let names = users.iter().filter_map(|user| user["name"].as_str());
+    let hidden = names.filter(|name| metadata.hides_password(name));
+    let left_out = hidden.map(|name| {
+        let reason = "the configuration has the password, under \"amqp.users\"";
+        json!({"user": name, "reason": reason})
+    });
+    let left_out = left_out.collect();
     (users, left_out)
 }
 
