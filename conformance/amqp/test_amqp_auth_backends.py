@@ -221,13 +221,11 @@ def test_methods_in_one_segment_are_handled_once(start_broker, server):
         peer.hear(number)
     # Each of these routing keys is asked for; the third message has many frames.
     keys = [f"key.{index % 30}" for index in range(50)]
-    sent, peer.socket = peer.socket, Collected()
-    for index, key in enumerate(keys):
-        body = b"%d" % index if index != 2 else b"2" * 300_000
-        peer.publish("amq.topic", key, body, channel=number)
-    peer.call("basic.get", number, queue="all", no_ack=True)
-    collected, peer.socket = bytes(peer.socket.octets), sent
-    peer.send(collected)
+    with peer.at_once():
+        for index, key in enumerate(keys):
+            body = b"%d" % index if index != 2 else b"2" * 300_000
+            peer.publish("amq.topic", key, body, channel=number)
+        peer.call("basic.get", number, queue="all", no_ack=True)
     acked = 0
     while (heard := peer.hear(number)).name == "basic.ack":
         acked = heard["delivery"] if heard["multiple"] else acked + 1
@@ -240,25 +238,12 @@ def test_methods_in_one_segment_are_handled_once(start_broker, server):
     peer.call("basic.get", number, queue="all", no_ack=True)
     peer.expect("basic.get-empty", number)
     # A channel and a method on it.
-    peer.socket = Collected()
-    peer.call("channel.open", 7)
-    peer.call("queue.declare", 7, queue="other", durable=False)
-    collected, peer.socket = bytes(peer.socket.octets), sent
-    peer.send(collected)
+    with peer.at_once():
+        peer.call("channel.open", 7)
+        peer.call("queue.declare", 7, queue="other", durable=False)
     peer.expect("channel.open-ok", 7)
     peer.expect("queue.declare-ok", 7)
     peer.leave()
-
-
-class Collected:
-    """What is sent, in one piece."""
-
-    def __init__(self) -> None:
-        self.octets = bytearray()
-
-    def sendall(self, octets: bytes) -> None:
-        """Take a part."""
-        self.octets += octets
 
 
 def test_the_order_of_the_backends_decides(start_broker, server):

@@ -419,31 +419,17 @@ def test_a_new_secret_counts_for_what_is_behind_it(reading_crosstie, issuer):
     broker = reading_crosstie.broker
     peer = login(broker, issuer.token("rabbitmq.read:*/*"))
     peer.channel()
-    sent, peer.socket = peer.socket, Collected()
-    secret = issuer.token().encode()
-    peer.call("connection.update-secret", 0, secret=secret, reason="")
-    peer.call("queue.declare", queue="oa.behind", durable=False, exclusive=True)
-    expired = issuer.token(exp=1).encode()
-    peer.call("connection.update-secret", 0, secret=expired, reason="")
-    peer.call("queue.declare", queue="oa.behind2", durable=False, exclusive=True)
-    collected, peer.socket = bytes(peer.socket.octets), sent
-    peer.send(collected)
+    secret, expired = issuer.token().encode(), issuer.token(exp=1).encode()
+    with peer.at_once():
+        peer.call("connection.update-secret", 0, secret=secret, reason="")
+        peer.call("queue.declare", queue="oa.behind", durable=False, exclusive=True)
+        peer.call("connection.update-secret", 0, secret=expired, reason="")
+        peer.call("queue.declare", queue="oa.behind2", durable=False, exclusive=True)
     peer.expect("connection.update-secret-ok")
     peer.expect("queue.declare-ok")
     peer.expect("connection.update-secret-ok")
     assert peer.expect_channel_close()[0] == 403
     peer.leave()
-
-
-class Collected:
-    """What is sent, in one piece."""
-
-    def __init__(self) -> None:
-        self.octets = bytearray()
-
-    def sendall(self, octets: bytes) -> None:
-        """Take a part."""
-        self.octets += octets
 
 
 def test_pika_updates_its_secret(place, issuer):

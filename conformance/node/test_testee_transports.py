@@ -488,22 +488,10 @@ REFUSED: dict[str, tuple[list[Frame], int]] = {
 
 def send(peer: WebSocket, frames: list[Frame]) -> None:
     """Send frames in one go."""
-    outgoing, peer.socket = peer.socket, Kept()
-    for opcode, octets, *special in frames:
-        peer.send_frame(opcode, octets, **(special[0] if special else {}))
-    kept, peer.socket = peer.socket, outgoing
-    peer.sent = bytes(kept.octets)
-
-
-class Kept:
-    """Takes the place of a socket, and keeps what would be sent."""
-
-    def __init__(self):
-        self.octets = bytearray()
-
-    def sendall(self, octets: bytes) -> None:
-        """Keep bytes."""
-        self.octets += octets
+    with peer.kept() as kept:
+        for opcode, octets, *special in frames:
+            peer.send_frame(opcode, octets, **(special[0] if special else {}))
+    peer.sent = bytes(kept)
 
 
 def whole(octets: bytes) -> list[bytes]:

@@ -7,6 +7,7 @@ import select
 import socket
 import ssl
 import struct
+from collections.abc import Iterator
 from pathlib import Path
 
 from rig.waiting import DEADLINE_S
@@ -18,6 +19,17 @@ class ClosedError(Exception):
     def __init__(self, rest: bytes = b""):
         super().__init__(f"closed by the router, after {rest[:200]!r}")
         self.rest = rest
+
+
+class Keeping:
+    """Takes the place of a socket, and keeps what would be sent."""
+
+    def __init__(self):
+        self.octets = bytearray()
+
+    def sendall(self, octets: bytes) -> None:
+        """Keep bytes."""
+        self.octets += octets
 
 
 class Plain:
@@ -73,6 +85,23 @@ class Plain:
         """Send bytes; a router that has closed already is not an error here."""
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             self.socket.sendall(octets)
+
+    @contextlib.contextmanager
+    def at_once(self) -> Iterator[bytearray]:
+        """Send all that is sent meanwhile in one piece."""
+        with self.kept() as octets:
+            yield octets
+        self.send(octets)
+
+    @contextlib.contextmanager
+    def kept(self) -> Iterator[bytearray]:
+        """Keep what would be sent meanwhile."""
+        outgoing, keeping = self.socket, Keeping()
+        self.socket = keeping
+        try:
+            yield keeping.octets
+        finally:
+            self.socket = outgoing
 
     def receive(self, count: int) -> bytes:
         """Return exactly `count` bytes."""
