@@ -226,9 +226,11 @@ class Load:
 class Witness:
     """Calls, events and messages beside a load: the longest wait of each."""
 
-    def __init__(self, lab: Path, broker: Broker):
+    names = ("call", "event", "message", "confirm")
+
+    def __init__(self, lab: Path, broker: Broker, *, pages: dict | None = None):
         targets = []
-        if isinstance(broker, Node):
+        if isinstance(broker, Crosstie):
             host, port = broker.router.address("tcp")
             target = {
                 "endpoint": {"Tcp": f"{host}:{port}"},
@@ -239,7 +241,7 @@ class Witness:
                 "realm": "realm1",
             }
             targets.append(target)
-        ways = {"targets": targets, "broker": account(broker.address), "pages": None, "web": None}
+        ways = {"targets": targets, "broker": account(broker.address), "pages": pages, "web": None}
         order = {"ways": ways, "patience": {"secs": 60, "nanos": 0}}
         self.worker = Worker(lab, "hostile-witness", order)
         ready = self.worker.read()
@@ -252,8 +254,7 @@ class Witness:
         found = self.worker.found()
         lost = {name: each["why"] for name, each in found.items() if each["lost"]}
         assert not lost, f"the witness lost connections: {lost}"
-        named = ("call", "event", "message", "confirm")
-        return {name: found[name]["worst_ns"] / 1e6 for name in named if name in found}
+        return {name: found[name]["worst_ns"] / 1e6 for name in self.names if name in found}
 
 
 class Peak:

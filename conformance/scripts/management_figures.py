@@ -27,8 +27,9 @@ from urllib.parse import urlencode
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+import depth_figures
 import pika
-from depth_figures import Load, Report, Worker, account, resident_bytes
+from depth_figures import Load, Report, resident_bytes
 from rig import config
 from rig.broker import Broker, Crosstie, configuration
 from rig.ports import free_ports
@@ -89,35 +90,18 @@ class Judge(RabbitMq):
         return [*plugins, "rabbitmq_management", "rabbitmq_prometheus"], lines
 
 
-class Witness:
+class Witness(depth_figures.Witness):
     """Eight operations beside a load, the longest wait of each."""
+
+    names = WITNESSES
 
     def __init__(self, lab: Path, node: Node):
         host, port = node.router.address("tcp")
-        where = {"host": f"{host}:{port}"}
-        target = {
-            "endpoint": {"Tcp": f"{host}:{port}"},
-            "transport": "RawSocket",
-            "serializer": "msgpack",
-            **where,
-            "resource": "/",
-            "realm": "realm1",
-        }
-        pages = {"address": f"{host}:{port}", **where}
-        ways = {"targets": [target], "broker": account(node.address), "pages": pages, "web": None}
-        order = {"ways": ways, "patience": {"secs": 60, "nanos": 0}}
-        self.worker = Worker(lab, "hostile-witness", order)
-        ready = self.worker.read()
-        assert ready == {"Ready": {"without": []}}, ready
-        self.worker.tell("Begin")
+        super().__init__(lab, node, pages=dict.fromkeys(("address", "host"), f"{host}:{port}"))
 
     def end(self) -> dict[str, float]:
-        """Return the longest waits in milliseconds."""
-        self.worker.tell("Finish")
-        found = self.worker.found()
-        lost = {name: each["why"] for name, each in found.items() if each["lost"]}
-        assert not lost, f"the witness lost connections: {lost}"
-        return {f"witness: {name}, ms": found[name]["worst_ns"] / 1e6 for name in WITNESSES}
+        """Return the longest waits in milliseconds, as rows of a table."""
+        return {f"witness: {name}, ms": worst_ms for name, worst_ms in super().end().items()}
 
 
 class Client:
