@@ -167,8 +167,10 @@ mod tests {
                 tokio::task::yield_now().await;
             }
         });
-        assert_eq!(tells.recv().unwrap(), "keys");
-        assert_eq!(tells.recv().unwrap(), "keys-urgent");
+        // A busy machine may begin with the second.
+        let mut names = [tells.recv().unwrap(), tells.recv().unwrap()];
+        names.sort();
+        assert_eq!(names, ["keys", "keys-urgent"]);
         drop(ends);
         // No key is derived for a client that has gone.
         let work: Work = Arc::new(|| panic!("it is derived"));
