@@ -110,7 +110,8 @@ impl SharedRealm {
         router: &Arc<Realms>,
         (port, store): (Option<Arc<FabricPort>>, Option<RealmStore>),
     ) -> Self {
-        let started = SystemTime::now();
+        // Read together: what passes between both is an error of the clock that other nodes' numbers are compared with.
+        let (started, start) = (SystemTime::now(), Instant::now());
         let mut realm = Realm::new(config.clone(), seed);
         let since_1970 = started.duration_since(SystemTime::UNIX_EPOCH);
         realm.set_epoch(since_1970.map_or(0, |since| since.as_micros() as u64));
@@ -138,7 +139,7 @@ impl SharedRealm {
             realm: Mutex::new(realm),
             messages: RealmMessages::new(),
             session_messages: Arc::clone(&router.session_messages),
-            start: Instant::now(),
+            start,
             timer: Timer::new(Timer::NEVER),
         }
     }
