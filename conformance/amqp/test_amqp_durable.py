@@ -158,7 +158,6 @@ class Load:
             pass
 
 
-@pytest.mark.timeout(300)
 def test_kills_under_load_lose_no_confirmed_message(start_with):
     broker = start_with()
     chance = random.Random(1)
@@ -304,7 +303,6 @@ def test_a_confirm_is_sent_after_the_sync_of_its_message(traced):
 
 
 @needs_strace
-@pytest.mark.timeout(300)
 def test_a_loss_of_power_at_any_moment_loses_no_confirmed_message(traced, tmp_path, start_with):
     trace, store, _ = traced
     lines = confirmed_at(trace)
@@ -360,7 +358,6 @@ def cramped(request, tmp_path) -> Iterator[tuple[Path, Path | None, Callable[[in
     subprocess.run(["umount", "--lazy", str(directory)], check=True)
 
 
-@pytest.mark.timeout(120)
 def test_a_full_disk_refuses_and_recovers(cramped, start_with):
     directory, program, make_room = cramped
     broker = start_with(directory, program, disk_free_bytes_min=0)
@@ -441,7 +438,6 @@ def fill(broker: Broker) -> tuple[pika.BlockingConnection, list[bytes]]:
     raise AssertionError("60 MB are no more than 24 MB")
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("way", ["a purge", "acknowledgements", "a deletion"])
 @pytest.mark.parametrize("rounds", [1, 3])
 def test_a_full_disk_is_left_by_consuming(small_disk, start_with, way, rounds):
@@ -470,7 +466,6 @@ def test_a_full_disk_is_left_by_consuming(small_disk, start_with, way, rounds):
         assert b"later" in [body for body, _ in drain(broker, "other")]
 
 
-@pytest.mark.timeout(120)
 def test_a_low_disk_blocks_publishers_only(small_disk, start_with):
     broker = start_with(small_disk)
     declare(broker)

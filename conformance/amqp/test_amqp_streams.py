@@ -476,7 +476,7 @@ def test_a_reader_whose_segment_has_gone_continues_at_the_first_one_there(own):
 MANY = 100_000 if os.environ.get("CROSSTIE_WHOLE") else 2_000
 
 
-@pytest.mark.timeout(60 + MANY // 50)
+@pytest.mark.timeout(300 + MANY // 50)
 def test_many_streams_take_few_files_and_little_memory(tmp_path):
     own = Crosstie(tmp_path, amqp={"limits": {"queues_max": MANY + 1, "bindings_max": MANY + 10}})
     with channel_of(own) as channel:

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 
 import pika
 import pika.exceptions
-import pytest
 from rig.amqp_peer import Peer
 from rig.broker import Broker, Crosstie
 from rig.plain import ClosedError
@@ -89,7 +88,6 @@ def take_all(channel, queue: str) -> Counter[bytes]:
     return found
 
 
-@pytest.mark.timeout(180)
 def test_a_kill_leaves_all_of_a_transaction_or_nothing(tmp_path):
     broker = Crosstie(tmp_path, amqp={"store": str(tmp_path / "amqp.store")})
     try:
@@ -116,7 +114,6 @@ def test_a_kill_leaves_all_of_a_transaction_or_nothing(tmp_path):
         broker.stop()
 
 
-@pytest.mark.timeout(180)
 def test_a_kill_leaves_no_part_of_a_transaction_before_that_of_its_streams(tmp_path):
     broker = Crosstie(tmp_path, amqp={"store": str(tmp_path / "amqp.store")})
     try:

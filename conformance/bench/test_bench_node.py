@@ -61,7 +61,6 @@ def summaries(path: Path) -> dict[tuple[str, str], dict]:
 # --- the node
 
 
-@pytest.mark.timeout(180)
 def test_the_native_example(tmp_path):
     results = tmp_path / "results.json"
     done = shown(1, results, "--native")
@@ -93,7 +92,6 @@ def test_the_native_example(tmp_path):
     assert "goal: memory of the node without its components" in done.stdout
 
 
-@pytest.mark.timeout(180)
 def test_the_example_in_python(tmp_path):
     results = tmp_path / "results.json"
     sources = ROOT / "python"

@@ -89,7 +89,6 @@ def with_commands() -> list[str]:
     return sorted({block.page for block in chosen(SHELL)})
 
 
-@pytest.mark.timeout(240)
 @pytest.mark.parametrize("page", with_commands())
 def test_commands_of_a_page(page, tmp_path):
     files(tmp_path)

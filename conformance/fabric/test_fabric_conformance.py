@@ -7,7 +7,6 @@ import re
 import subprocess
 from pathlib import Path
 
-import pytest
 from rig import config
 from rig.router import ROOT, Router, binary
 
@@ -59,7 +58,6 @@ def documented() -> set[tuple[str, str]]:
     return {(file, why) for files, why in rows for file in re.findall(r"`([^`]+)`", files)}
 
 
-@pytest.mark.timeout(240)
 def test_the_scenarios_over_three_nodes(nats, start, tmp_path: Path) -> None:
     (server,) = nats()
     nodes = [start(configuration(server.url)) for _ in range(3)]

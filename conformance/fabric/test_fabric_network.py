@@ -111,7 +111,6 @@ def answer_all(callee: Session, result: str) -> None:
             callee.answer(callee.invocation(), result)
 
 
-@pytest.mark.timeout(150)
 @pytest.mark.parametrize("servers", [jetstream], indirect=True)
 def test_one_side_of_a_cut_has_what_is_granted_strictly(network, at, session) -> None:
     found = [at(index, single="strict") for index in range(3)]

@@ -65,7 +65,6 @@ def test_a_stopped_nodes_procedures_are_had_at_once(nats, nodes, session) -> Non
         assert register(heir, f"com.single{number}") == ""
 
 
-@pytest.mark.timeout(120)
 def test_a_dead_nodes_procedures_are_had_when_its_lease_is_over(nats, nodes, session) -> None:
     (port,) = free_ports(1)
     servers = nats(1, each=lambda name: jetstream(name, monitor=port))
@@ -100,7 +99,6 @@ def test_a_claim_without_a_server_waits_for_one(nats, nodes, session) -> None:
     assert holder.peer.hear_any()[0] == REGISTERED
 
 
-@pytest.mark.timeout(120)
 def test_a_registration_waits_for_an_election(nats, start, session) -> None:
     servers = nats(3, each=jetstream)
     node = start(node_config([server.url for server in servers], **STRICT))
@@ -112,7 +110,6 @@ def test_a_registration_waits_for_an_election(nats, start, session) -> None:
         assert register(holder, f"com.during{number}") == ""
 
 
-@pytest.mark.timeout(120)
 def test_without_a_majority_nothing_is_granted_and_nothing_kept(nats, nodes, session) -> None:
     servers = nats(3, each=jetstream)
     (node,) = nodes(1, servers, **STRICT)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 # Far beyond what anything takes on a loaded machine: it only ends a run that is stuck.
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 
 
 def note(path: str, words: str) -> None:

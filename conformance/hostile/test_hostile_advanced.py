@@ -29,8 +29,6 @@ from rig.waiting import await_true
 
 from hostile.stage import MIB, Stage
 
-pytestmark = pytest.mark.timeout(180)
-
 EVENT_RECEIVED = 337
 VIOLATION = "wamp.error.protocol_violation"
 NOT_ALLOWED = "wamp.error.option_not_allowed"

@@ -9,12 +9,9 @@ import contextlib
 import random
 import struct
 
-import pytest
 from rig import amqp_wire as wire
 from rig.amqp_peer import Peer
 from rig.waiting import await_true
-
-pytestmark = pytest.mark.timeout(180)
 
 # A routing key as long as there may be, of words that every pattern below has.
 KEY = ".".join(["a"] * 120)

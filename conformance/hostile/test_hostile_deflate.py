@@ -10,14 +10,11 @@ import re
 import socket
 import zlib
 
-import pytest
 from rig.session import EVENT, PUBLISH, PUBLISHED
 from rig.websocket import TEXT, WebSocket
 
 from hostile.stage import MIB, Stage
 from hostile.witness import PATIENCE_S
-
-pytestmark = pytest.mark.timeout(180)
 
 COMPRESSION = {"compression": {"deflate": {}}}
 TAIL = b"\0\0\xff\xff"

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
 from rig.session import CALL, ERROR
 from rig.waiting import await_true
 
 from hostile.stage import Stage
 from hostile.test_hostile_amqp import publication
-
-pytestmark = pytest.mark.timeout(180)
 
 PLACE = {"realm": "realm1", "role": "anonymous", "user": "test"}
 CALLS = {

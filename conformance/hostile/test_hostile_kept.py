@@ -26,8 +26,6 @@ from rlinks.linked import await_there, node, open_at, to
 
 from hostile.stage import MIB, Stage
 
-pytestmark = pytest.mark.timeout(180)
-
 NOT_RECORDED = "crosstie.error.not_recorded"
 REROUTES = {"roles": {**ROLES, "callee": {"features": {"call_reroute": True}}}}
 SOMEBODY = {"session": 7, "authid": "far", "authrole": "trusted"}

@@ -6,7 +6,6 @@ import contextlib
 import json
 import socket
 
-import pytest
 from rig import config
 from rig.longpoll import LongPoll, Requests, Waiting
 from rig.rawsocket import RawSocket
@@ -15,8 +14,6 @@ from rig.session import ENCODE, EVENT, HELLO, PUBLISH, ROLES, SUBSCRIBE
 from rig.waiting import await_true
 
 from hostile.stage import MIB
-
-pytestmark = pytest.mark.timeout(180)
 
 OPEN = b'{"protocols": ["wamp.2.json"]}'
 JOIN = json.dumps([HELLO, "realm1", {"roles": ROLES}]).encode()

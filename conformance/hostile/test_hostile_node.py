@@ -6,11 +6,8 @@ import threading
 import urllib.request
 from pathlib import Path
 
-import pytest
 from rig.rawsocket import RawSocket
 from rig.router import binary
-
-pytestmark = pytest.mark.timeout(120)
 
 
 def test_pages_that_are_long_to_make(attacked):

@@ -12,7 +12,6 @@ import socket
 import struct
 import threading
 
-import pytest
 from rig.rawsocket import RawSocket
 from rig.session import (
     CALL,
@@ -32,8 +31,6 @@ from rig.waiting import await_true
 from rig.websocket import TEXT, WebSocket, payload_length
 
 from hostile.stage import MIB, Stage
-
-pytestmark = pytest.mark.timeout(180)
 
 PROGRESSIVE = {
     "roles": {

@@ -20,7 +20,7 @@ from ledger.stage import (
 )
 
 # An election of NATS takes 4 to 9 s, and two may follow each other.
-ELECTION_S = 60.0
+ELECTION_S = 120.0
 
 
 def run(*arguments: object) -> subprocess.CompletedProcess[str]:

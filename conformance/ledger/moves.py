@@ -37,7 +37,7 @@ BODY = b"m" * 1024
 WINDOW = 100
 # From the order until everything is as before.
 SETTLES_S = 2.0
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 ERRORS = (ClosedError, OSError, AssertionError)
 
 Address = tuple[str, int]

@@ -6,7 +6,6 @@ import json
 import re
 from pathlib import Path
 
-import pytest
 from rig.nats import NatsServer
 from rig.ports import free_ports
 from rig.router import Router
@@ -25,7 +24,6 @@ from ledger.stage import (
 )
 
 
-@pytest.mark.timeout(300)
 def test_a_fourth_machine_joins_under_publishing(tmp_path: Path, request) -> None:
     """Its node takes over the vhost; then two machines of four are lost, and come back."""
     machines = made(tmp_path, request, "abc")

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from ledger.chaos import run
 
 
-@pytest.mark.timeout(300)
 def test_nothing_confirmed_is_lost(tmp_path: Path):
     """Any order of kills and stops."""
     run(tmp_path, 1, seed=7)

@@ -26,7 +26,7 @@ from ledger.stage import (
 LIMITS = {"memory_bytes_max": 8 << 20}
 # Many megabytes go through a log that is synced, perhaps beside other suites.
 PATIENCE_S = 120
-pytestmark = pytest.mark.timeout(400)
+pytestmark = pytest.mark.timeout(600)
 
 BODY = b"x" * 1000
 # More than a node may hold in memory.

@@ -22,10 +22,9 @@ from ledger.stage import (
 )
 
 # Servers elect who leads the stream, and a node claims the vhost.
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 
 
-@pytest.mark.timeout(180)
 def test_a_machine_whose_link_is_lost(network, tmp_path: Path) -> None:
     """Another node has the vhost, and an owner that hears nothing closes its clients meanwhile."""
     with contextlib.ExitStack() as closing:

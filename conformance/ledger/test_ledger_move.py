@@ -34,7 +34,7 @@ from ledger.stage import (
 )
 
 # An election of NATS takes 4 to 9 s, and two may follow each other.
-ELECTION_S = 60.0
+ELECTION_S = 120.0
 
 
 def await_standing_by(*nodes: Router) -> None:
@@ -278,7 +278,6 @@ def test_an_owner_loses_its_server_in_the_middle_of_a_move(nats, start, watched,
     check(take_all([first, second]), [publisher])
 
 
-@pytest.mark.timeout(300)
 def test_the_leader_ends_in_the_middle_of_a_move(nats, start, watched):
     """The log acknowledges nothing until NATS has elected another one: some node serves then."""
     servers = nats(3)

@@ -20,10 +20,9 @@ from ledger.stage import (
 )
 
 # Servers elect who leads the stream, a node notices, and claims it.
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 
 
-@pytest.mark.timeout(180)
 @pytest.mark.parametrize("servers", [jetstream], indirect=True)
 def test_an_owner_that_is_cut_off_from_the_many(network, servers, start):
     """It confirms nothing, and closes its clients at the latest when it hears the others again."""

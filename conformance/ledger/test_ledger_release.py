@@ -8,7 +8,6 @@ import subprocess
 import urllib.request
 from pathlib import Path
 
-import pytest
 from rig.nats import NatsServer
 from rig.router import Router, binary
 from rig.waiting import await_true
@@ -44,7 +43,6 @@ def allow(machines: list[Machine], before: str, after: str) -> None:
         machine.server.reload()
 
 
-@pytest.mark.timeout(300)
 def test_a_released_vhost_has_no_log(tmp_path: Path, request) -> None:
     """It is deleted once the store has all of it, and no node uses it."""
     machines = made(tmp_path, request, "abc")

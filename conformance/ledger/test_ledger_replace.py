@@ -42,7 +42,7 @@ def await_refused(cluster: Path, reason: str) -> None:
     await_true(f"refused: {reason}", is_refused, ELECTION_S)
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(600)
 def test_a_lost_machine_is_replaced_and_then_another_one_is_lost(tmp_path: Path, request) -> None:
     """Nothing confirmed is lost, although two of the first three machines are."""
     machines = made(tmp_path, request, "abc")
@@ -94,7 +94,6 @@ def test_a_lost_machine_is_replaced_and_then_another_one_is_lost(tmp_path: Path,
     check(take_all([joined.node, rest[0].node]), [publisher])
 
 
-@pytest.mark.timeout(300)
 def test_a_server_that_runs_gives_its_copies_away_first(tmp_path: Path, request) -> None:
     """A planned replacement; publishing never stops."""
     machines = made(tmp_path, request, "abc")

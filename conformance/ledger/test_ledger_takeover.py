@@ -26,7 +26,7 @@ from ledger.stage import (
 )
 
 # An election takes 4 to 9 s, and then the node's own.
-ELECTION_S = 60.0
+ELECTION_S = 120.0
 
 
 def test_confirmed_messages_survive_their_owner(nats, start):

@@ -61,7 +61,6 @@ def check(found: dict[str, dict], differences: dict[str, str]) -> None:
 
 
 # Python starts some two hundred times.
-@pytest.mark.timeout(300)
 @pytest.mark.skipif(not ORIGINAL, reason="rabbitmq-server is not installed")
 def test_the_script_of_rabbitmq_works(router, tmp_path):
     check(outcomes(router, tmp_path, sys.executable, ORIGINAL[0]), OF_BROKER)

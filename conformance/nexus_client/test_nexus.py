@@ -14,7 +14,7 @@ from rig.router import Router
 ROOT = Path(__file__).resolve().parents[2]
 # scripts/needs.py builds it there.
 CLIENT = ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "nexus-client/client"
-PATIENCE_S = 50
+PATIENCE_S = 120
 
 DONE = {
     "patterns": "events and calls by prefix and wildcard, and what was meant",

@@ -33,7 +33,7 @@ make = RabbitMQDriver.__init__
 kill = RabbitMQDriver.kill_node
 declare = impl_rabbit.Consumer.declare
 # Far beyond what it takes on a loaded machine.
-DEADLINE_S = 60
+DEADLINE_S = 120
 # Queues that the servers of this test have declared since a node was killed.
 declared: set[str] = set()
 

@@ -135,7 +135,6 @@ class Sender:
         assert not self._thread.is_alive(), "neither answered nor refused"
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("servers", [jetstream], indirect=True)
 def test_rpc_and_notifications_outlive_a_partition(
     machines: Machines, start_process, python: Path

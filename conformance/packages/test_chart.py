@@ -9,12 +9,10 @@ import tarfile
 
 import chart
 import contents
-import pytest
 import release
 from rig.router import ROOT
 
 # The release is made in the first test.
-pytestmark = pytest.mark.timeout(300)
 
 
 def test_the_rendered_chart_is_the_charts():

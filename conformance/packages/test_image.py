@@ -22,8 +22,6 @@ from rig.router import binary
 from rig.waiting import DEADLINE_S, await_true
 
 # The release is made in the first test.
-pytestmark = pytest.mark.timeout(300)
-
 GIVEN = {"USER": "nova", "PASS": "s3cret", "VHOST": "/openstack"}
 
 

@@ -18,8 +18,6 @@ from packages.made import TIME
 from rig.waiting import DEADLINE_S
 
 # The release is made in the first test.
-pytestmark = pytest.mark.timeout(300)
-
 CONFIG = "etc/crosstie/config.json"
 ADD_USERS = ("adduser", "useradd", "groupadd")
 # Writes what it is asked for, and adds a user.

@@ -11,13 +11,11 @@ import tarfile
 import zipfile
 from pathlib import Path
 
-import pytest
 import release
 from packages.made import REVISION, TIME
 from rig.router import ROOT
 
 # The release is made in the first test.
-pytestmark = pytest.mark.timeout(300)
 
 
 def test_every_file_has_its_checksum(made):

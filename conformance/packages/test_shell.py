@@ -12,8 +12,6 @@ from packages.made import TIME
 from rig.waiting import DEADLINE_S
 
 # The release is made in the first test.
-pytestmark = pytest.mark.timeout(300)
-
 # Words before the cursor, and some of what each shell offers there.
 CASES = [
     (["st"], {"start", "status", "stop", "store"}),

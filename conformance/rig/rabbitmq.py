@@ -20,7 +20,7 @@ from rig.ports import free_ports
 SERVER = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
 # Erlang starts slowly on a loaded machine.
 START_S = 90
-STOP_S = 30
+STOP_S = 90
 # Types of exchanges that Crosstie has, too.
 PLUGINS = (
     "rabbitmq_consistent_hash_exchange",

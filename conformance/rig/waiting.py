@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 
 # Far beyond what anything takes on a loaded machine: it only ends a run that is stuck.
-DEADLINE_S = 30.0
+DEADLINE_S = 90.0
 
 
 def await_true(what: str, condition: Callable[[], bool], patience_s: float = DEADLINE_S) -> None:

@@ -23,8 +23,8 @@ AUTOBAHN = ROOT / "conformance/js/node_modules/autobahn-browser/autobahn.min.js"
 # Recorded by strangers/returning/record.py.
 RABBITMQ = json.loads((Path(__file__).parent / "returning/rabbitmq.json").read_text())
 
-pytestmark = pytest.mark.timeout(300)
-
+# The plays take minutes, and the first test waits for them.
+pytestmark = pytest.mark.timeout(900)
 
 Play = Callable[[Place, Run, Path], object]
 PLAYS: dict[str, Play] = {

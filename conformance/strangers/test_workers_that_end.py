@@ -127,7 +127,6 @@ def state(session, worker: str) -> str:
 
 
 # Thirty nodes, most of them with an interpreter of Python.
-@pytest.mark.timeout(240)
 def test_the_node_ends_with_a_worker_or_goes_on_as_crossbar_does(tmp_path):
     cases = chosen()
     with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(4) as pool:

@@ -27,7 +27,7 @@ from rig.session import ERROR, REGISTERED
 from rig.waiting import await_true
 
 # Servers elect who leads a stream, and a node notices.
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 # The vhost's stream, and the bucket of the realm's grants.
 STREAMS = ("A1_=2F", "W1_realm1")
 

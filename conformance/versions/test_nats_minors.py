@@ -7,7 +7,6 @@ import os
 import urllib.request
 from pathlib import Path
 
-import pytest
 from rig.nats import BEFORE, PROGRAM, NatsServer, cluster, jetstream, lead
 from rig.ports import free_ports
 from rig.waiting import DEADLINE_S, await_true
@@ -18,7 +17,6 @@ from versions.stage import PATIENCE_S, STREAMS, Cluster, loads
 WAYS = [PROGRAM, BEFORE] if os.environ.get("CROSSTIE_WHOLE") else [PROGRAM]
 
 
-@pytest.mark.timeout(300)
 def test_servers_are_upgraded_one_by_one(tmp_path: Path, request) -> None:
     """Each kind of server leads each stream while the other kind is there."""
     ports = {f"nats{number}": port for number, port in enumerate(free_ports(3), 1)}

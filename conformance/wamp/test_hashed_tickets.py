@@ -11,7 +11,7 @@ from rig.session import WELCOME
 from rig.waiting import await_true
 from wamp.test_authentication import AUTHENTICATE, CHALLENGE, closed, hello
 
-PATIENCE_S = 30.0
+PATIENCE_S = 90.0
 
 
 def hashed(ticket: str) -> str:

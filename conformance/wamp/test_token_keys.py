@@ -17,7 +17,7 @@ from wamp.test_authentication import AUTHENTICATE, CHALLENGE, closed, expect_ref
 from wamp.test_tokens import Issuer, answer
 
 # A token is refused, and the key server's answer awaited, by a machine that is busy.
-PATIENCE_S = 30.0
+PATIENCE_S = 90.0
 
 
 class KeyServer(http.server.ThreadingHTTPServer):

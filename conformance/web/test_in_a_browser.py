@@ -20,7 +20,6 @@ AUTOBAHN = ROOT / "conformance/js/node_modules/autobahn-browser/autobahn.min.js"
 WAYS = ["websocket", "longpoll"]
 
 # A browser needs seconds to start on a loaded machine.
-pytestmark = pytest.mark.timeout(180)
 PATIENCE_S = 120
 
 

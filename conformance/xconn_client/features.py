@@ -19,7 +19,7 @@ from xconn.exception import ApplicationError
 from xconn.types import Result, TransportConfig
 
 # Far beyond what anything takes on a loaded machine.
-PATIENCE_S = 30
+PATIENCE_S = 90
 
 
 class Peer:

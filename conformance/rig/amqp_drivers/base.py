@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 # How long an answer or a delivery may take before the transcript says that it never came.
-PATIENCE_S = 5.0
+PATIENCE_S = 20.0
 
 
 class ClosedError(Exception):

@@ -12,7 +12,7 @@ from pathlib import Path
 from rig.waiting import await_true
 
 # Far beyond what a client takes to start on a loaded machine; a client that gives up says so.
-PATIENCE_S = 60
+PATIENCE_S = 120
 
 # Runs the program of a client: its name, its command, and variables.
 Run = Callable[..., "Program"]
