@@ -269,6 +269,12 @@ impl Queue {
         }
     }
 
+    /// Whether a message is redelivered also once it has left memory.
+    #[cfg(test)]
+    pub(crate) fn is_marked(&self, entry: &Entry) -> bool {
+        entry.deliveries > 0 || age(entry.place) < self.redelivered_before
+    }
+
     /// Takes out the ready messages in memory between those places.
     pub(super) fn take_between(&mut self, from: i64, to: i64) -> Vec<Entry> {
         let places = self.messages.iter_mut().map(|entry| entry.place);

@@ -1,6 +1,7 @@
 //! Deep queues deliver each message once and in order, however their pages come.
 
 mod crowded;
+mod priorities;
 mod rules;
 
 use std::sync::Arc;
@@ -45,8 +46,9 @@ impl Outbox<()> for Sent {
             let number = u32::from_be_bytes(body[..4].try_into().expect("a number"));
             self.deliveries
                 .push((deliver.delivery_tag, number, deliver.redelivered));
-            if !self.first.contains(&number) {
-                self.first.push(number);
+            match self.first.contains(&number) {
+                true => assert!(deliver.redelivered, "{number} has come before"),
+                false => self.first.push(number),
             }
         }
         Ok(())
@@ -144,12 +146,16 @@ impl Deep {
     }
 
     fn handle<'m>(&mut self, method: impl Into<Method<'m>>) {
+        self.apply(method);
+        self.go_on();
+    }
+
+    fn apply<'m>(&mut self, method: impl Into<Method<'m>>) {
         let done = self
             .vhost
             .handle(NOW, self.channel, &method.into(), &mut self.sent);
         done.expect("is accepted");
         self.vhost.flush_confirms(&mut self.sent);
-        self.go_on();
     }
 
     fn declare(&mut self) {
@@ -162,8 +168,14 @@ impl Deep {
     }
 
     fn publish(&mut self, number: u32) {
+        let delivery_mode = 1 + (self.random.next() % 2) as u8;
+        self.publish_as(number, delivery_mode);
+        self.go_on();
+    }
+
+    fn publish_as(&mut self, number: u32, delivery_mode: u8) {
         let named = BasicProperties {
-            delivery_mode: Some(1 + (self.random.next() % 2) as u8),
+            delivery_mode: Some(delivery_mode),
             priority: (self.priority_max > 0).then(|| priority_of(number)),
             ..BasicProperties::default()
         };
@@ -181,18 +193,21 @@ impl Deep {
             .publish(NOW, self.channel, &publish, properties, &body, sent);
         done.expect("is accepted");
         self.vhost.flush_confirms(&mut self.sent);
-        self.go_on();
+    }
+
+    /// A page has what is committed, and nothing later.
+    fn commit(&mut self) {
+        let position = self.vhost.journal().position;
+        for record in std::mem::take(&mut self.vhost.journal().records) {
+            self.disk.write(record);
+        }
+        self.vhost.handle_committed(position, &mut self.sent);
     }
 
     /// Commits, reads and works, each or not.
     fn go_on(&mut self) {
         if self.random.next().is_multiple_of(2) {
-            let position = self.vhost.journal().position;
-            // A page has what is committed, and nothing later.
-            for record in std::mem::take(&mut self.vhost.journal().records) {
-                self.disk.write(record);
-            }
-            self.vhost.handle_committed(position, &mut self.sent);
+            self.commit();
         }
         if self.random.next().is_multiple_of(2) {
             self.vhost.work(NOW, 20, &mut self.sent);
@@ -208,19 +223,23 @@ impl Deep {
         self.vhost.check_invariants();
     }
 
-    /// Consumes until so many were acknowledged; some are requeued. Returns their numbers in the order of their first
-    /// delivery.
-    fn consume(&mut self, count: usize) -> Vec<u32> {
-        self.handle(BasicQos {
+    fn begin_consuming(&mut self, prefetch_count: u16) {
+        self.apply(BasicQos {
             prefetch_size: 0,
-            prefetch_count: 7,
+            prefetch_count,
             global: false,
         });
-        self.handle(BasicConsume {
+        self.apply(BasicConsume {
             queue: "q",
             consumer_tag: "c",
             ..BasicConsume::default()
         });
+    }
+
+    /// Consumes until so many were acknowledged; some are requeued. Returns their numbers in the order of their first
+    /// delivery.
+    fn consume(&mut self, count: usize) -> Vec<u32> {
+        self.begin_consuming(7);
         let mut first = Vec::new();
         let upto = self.acknowledged.len() + count;
         for _ in 0..100_000 {
@@ -282,6 +301,32 @@ fn a_deep_queue_delivers_each_message_once_and_little_is_in_memory() {
         );
         first.sort_unstable();
         assert_eq!(first, (0..400).collect::<Vec<u32>>(), "seed {seed}");
+        for _ in 0..100 {
+            deep.go_on();
+        }
+        assert_eq!(deep.vhost.memory_bytes(), 0);
+        assert!(deep.disk.is_empty(), "seed {seed}");
+    }
+}
+
+/// A quorum queue puts them behind all others, so they leave memory again.
+#[test]
+fn messages_that_return_to_the_end_of_a_deep_queue_stay_redelivered() {
+    for seed in 0..20 {
+        let mut deep = Deep::new(seed, 0);
+        deep.handle(QueueDeclare {
+            queue: "q",
+            durable: true,
+            arguments: TableBuf::new()
+                .with("x-queue-type", Value::LongString(b"quorum"))
+                .as_table(),
+            ..QueueDeclare::default()
+        });
+        (0..200).for_each(|number| deep.publish(number));
+        deep.consume(200);
+        assert_eq!(deep.sent.first, (0..200).collect::<Vec<u32>>());
+        deep.acknowledged.sort_unstable();
+        assert_eq!(deep.acknowledged, deep.sent.first, "seed {seed}");
         for _ in 0..100 {
             deep.go_on();
         }
@@ -375,122 +420,5 @@ fn a_consumer_that_catches_up_and_falls_back_gets_each_message_once() {
         }
         assert_eq!(deep.vhost.memory_bytes(), 0);
         assert!(deep.disk.is_empty(), "seed {seed}");
-    }
-}
-
-#[test]
-fn a_deep_queue_with_priorities_delivers_the_highest_first_and_each_message_once() {
-    for seed in 0..20 {
-        let mut deep = Deep::new(seed, PRIORITY_MAX);
-        deep.declare();
-        (0..400).for_each(|number| deep.publish(number));
-        for _ in 0..100 {
-            deep.go_on();
-        }
-        let status = deep.vhost.queues().next().expect("a queue");
-        assert_eq!((status.messages_ready, status.message_bytes), (400, 1_600));
-        assert!(deep.vhost.memory_bytes() < 40 * 250, "seed {seed}");
-        check_drain(&mut deep, (0..400).collect());
-    }
-}
-
-#[test]
-fn a_message_with_a_higher_priority_overtakes_those_on_the_disk() {
-    for seed in 0..20 {
-        let mut deep = Deep::new(seed, PRIORITY_MAX);
-        deep.declare();
-        // All of one priority; one message of the highest arrives among each ten that are consumed.
-        let low = |number: &u32| priority_of(*number) == 0;
-        (0..1_000)
-            .filter(low)
-            .for_each(|number| deep.publish(number));
-        let high = (1_000..2_000).filter(|number| priority_of(*number) == PRIORITY_MAX);
-        for number in high.take(15) {
-            deep.publish(number);
-            deep.consume(10);
-            deep.handle(BasicCancel {
-                consumer_tag: "c",
-                no_wait: false,
-            });
-            assert!(deep.sent.first.contains(&number), "seed {seed}: {number}");
-        }
-        deep.consume(200 + 15 - deep.acknowledged.len());
-        let firsts = deep.sent.first.iter().copied().filter(low);
-        assert!(firsts.eq((0..1_000).filter(low)), "seed {seed}");
-    }
-}
-
-#[test]
-fn a_restart_leaves_messages_with_priorities_on_the_disk() {
-    for seed in 0..20 {
-        let mut deep = Deep::new(seed, PRIORITY_MAX);
-        deep.declare();
-        (0..400).for_each(|number| deep.publish(number));
-        let (kept, mut numbers) = deep.disk.keep(QueueId(1));
-        assert_eq!(kept.len(), 1 + usize::from(PRIORITY_MAX));
-        let disk = std::mem::take(&mut deep.disk);
-        let mut again = Deep::with(seed, PRIORITY_MAX, disk, kept);
-        assert_eq!(again.vhost.memory_bytes(), 0, "seed {seed}");
-        assert_eq!(again.ready(), numbers.len());
-        (400..440).for_each(|number| again.publish(number));
-        numbers.extend(400..440);
-        check_drain(&mut again, numbers);
-    }
-}
-
-/// A log may have left them to itself before it knew that their queue has priorities.
-#[test]
-fn messages_at_places_without_a_priority_come_before_others_of_the_lowest() {
-    for seed in 0..20 {
-        let mut deep = Deep::new(seed, PRIORITY_MAX);
-        deep.declare();
-        (0..200).for_each(|number| deep.publish(number));
-        deep.disk.forget_levels(60);
-        let (kept, mut numbers) = deep.disk.keep(QueueId(1));
-        assert_eq!(kept.len(), 1 + usize::from(PRIORITY_MAX));
-        let disk = std::mem::take(&mut deep.disk);
-        let mut again = Deep::with(seed, PRIORITY_MAX, disk, kept);
-        assert_eq!(again.ready(), numbers.len());
-        (200..240).for_each(|number| again.publish(number));
-        numbers.extend(200..240);
-        again.consume(numbers.len());
-        // The first number has the first age.
-        let level = |number: u32| if number < 60 { 0 } else { priority_of(number) };
-        numbers.sort_by_key(|number| (std::cmp::Reverse(level(*number)), *number));
-        assert_eq!(again.sent.first, numbers, "seed {seed}");
-        assert!(again.vhost.memory_bytes() < 500);
-    }
-}
-
-#[test]
-fn a_purge_of_priorities_leaves_nothing_on_the_disk() {
-    for seed in 0..20 {
-        let mut deep = Deep::new(seed, PRIORITY_MAX);
-        deep.declare();
-        (0..200).for_each(|number| deep.publish(number));
-        deep.handle(BasicGet {
-            queue: "q",
-            no_ack: false,
-        });
-        deep.handle(QueuePurge {
-            queue: "q",
-            no_wait: false,
-        });
-        (200..230).for_each(|number| deep.publish(number));
-        assert_eq!(deep.ready(), 30, "seed {seed}");
-        check_drain(&mut deep, (200..230).collect());
-    }
-}
-
-/// Takes out all messages, of which these are left: each level in its order, the highest first.
-fn check_drain(deep: &mut Deep, mut numbers: Vec<u32>) {
-    deep.consume(numbers.len());
-    numbers.sort_by_key(|number| (std::cmp::Reverse(priority_of(*number)), *number));
-    assert_eq!(deep.sent.first, numbers);
-    numbers.sort_unstable();
-    deep.acknowledged.sort_unstable();
-    assert_eq!(deep.acknowledged, numbers);
-    for _ in 0..100 {
-        deep.go_on();
     }
 }

@@ -225,6 +225,9 @@ impl<H> Vhost<H> {
         let is_its_level =
             |e: &Entry| e.level == queue.level(e.content.properties()) || is_early(e);
         assert!(messages.iter().all(is_its_level));
+        for entry in messages.depths().flat_map(|depths| depths.tail()) {
+            assert!(!entry.is_redelivered || queue.is_marked(entry));
+        }
         let bodies = messages.iter().map(|e| e.content.body().len() as u64);
         let on_disk = messages
             .depths()

@@ -1,5 +1,6 @@
 //! Short queues while memory is crowded: their first messages stay, and each comes once and in order.
 
+use super::priorities::check_drain;
 use super::*;
 
 impl Deep {
@@ -67,6 +68,51 @@ fn messages_that_consumers_have_or_gave_back_are_not_read_again_when_memory_is_c
         assert_eq!(deep.vhost.memory_bytes(), 0);
         assert!(deep.disk.is_empty(), "seed {seed}");
     }
+}
+
+/// A page has what the store had at its last commit.
+#[test]
+fn returned_messages_stay_in_memory_until_departures_are_stored() {
+    let mut deep = Deep::shallow(1, 0);
+    (0..12).for_each(|number| deep.publish_as(number, 2));
+    (12..20).for_each(|number| deep.publish_as(number, 1));
+    deep.begin_consuming(12);
+    deep.handle(BasicCancel {
+        consumer_tag: "c",
+        no_wait: false,
+    });
+    deep.commit();
+    // The transient messages get records. Before these are stored one message is acknowledged, and the others return.
+    deep.vhost.set_crowded(true);
+    deep.vhost.work(NOW, 1_000, &mut deep.sent);
+    let position = deep.vhost.journal().position;
+    let records = std::mem::take(&mut deep.vhost.journal().records);
+    assert_eq!(records.len(), 8);
+    for (delivery_tag, number, _) in std::mem::take(&mut deep.sent.deliveries) {
+        match number {
+            9 => deep.apply(BasicAck {
+                delivery_tag,
+                multiple: false,
+            }),
+            _ => deep.apply(BasicNack {
+                delivery_tag,
+                multiple: false,
+                requeue: true,
+            }),
+        }
+    }
+    let departure = std::mem::take(&mut deep.vhost.journal().records);
+    assert_eq!(departure.len(), 1);
+    for record in records {
+        deep.disk.write(record);
+    }
+    deep.vhost.handle_committed(position, &mut deep.sent);
+    deep.vhost.work(NOW, 1_000, &mut deep.sent);
+    deep.begin_consuming(8);
+    let want = deep.vhost.take_want().expect("a page is due");
+    let page = deep.disk.read(&want, 100);
+    let places: Vec<i64> = page.messages.iter().map(|paged| paged.place).collect();
+    assert_eq!(places, (12..20).collect::<Vec<i64>>());
 }
 
 #[test]
