@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crosstie_queues::{Position, QueueId};
+use crosstie_queues::{Position, QueueId, Want};
 
 use crate::backup::Job;
 use crate::disk::{Disk, OnDiskLow};
-use crate::orders::{Order, PageOrder, Shared};
+use crate::orders::{Order, Shared};
 use crate::write;
 use crate::{Batch, Store, StoreError};
 
@@ -46,6 +46,9 @@ pub(crate) type OnCommitted = dyn Fn(&str, Position, Result<(), NotCommitted<'_>
 
 /// Time after which no further page is read before the next commit.
 const READING_MAX: Duration = Duration::from_millis(10);
+
+/// Approximate bytes of the pages that are read together.
+const TOGETHER_BYTES: usize = 4 << 20;
 
 /// The work of the thread, and its reports.
 struct Work<'a> {
@@ -142,17 +145,17 @@ impl Shared {
     fn read_pages(&self, store: &mut Store) {
         let begin = Instant::now();
         while begin.elapsed() < READING_MAX {
-            // The lock is not held while the page is read.
-            let Some(order) = self.lock().pages.pop_front() else {
+            // The lock is not held while they are read.
+            let orders = self.lock().take_pages();
+            let Some(first) = orders.first() else {
                 return;
             };
-            let PageOrder {
-                vhost,
-                want,
-                bytes_max,
-                on_read,
-            } = order;
-            on_read(store.read_page(&vhost, &want, bytes_max));
+            let bytes_max = first.bytes_max.min(TOGETHER_BYTES / orders.len());
+            let wants: Vec<&Want> = orders.iter().map(|order| &order.want).collect();
+            let pages = store.read_pages(&first.vhost, &wants, bytes_max);
+            for (order, page) in orders.into_iter().zip(pages) {
+                (order.on_read)(page);
+            }
         }
     }
 

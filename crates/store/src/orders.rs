@@ -71,6 +71,9 @@ pub(crate) struct PageOrder {
     pub(crate) on_read: Box<OnRead>,
 }
 
+/// Maximum number of pages that are read together.
+const PAGES_TOGETHER_MAX: usize = 64;
+
 /// Receives a page.
 pub(crate) type OnRead = dyn FnOnce(Result<Page, StoreError>) + Send;
 
@@ -95,6 +98,21 @@ impl State {
     pub(crate) fn take(&mut self) -> Batch {
         self.taken_bytes += self.waiting.bytes();
         mem::take(&mut self.waiting)
+    }
+
+    /// Takes the pages to be read next, all of one vhost. Messages of many queues that were published at one time are in the
+    /// same segments.
+    pub(crate) fn take_pages(&mut self) -> Vec<PageOrder> {
+        let mut taken: Vec<PageOrder> = Vec::new();
+        while taken.len() < PAGES_TOGETHER_MAX
+            && let Some(next) = self.pages.pop_front_if(|next| {
+                let first = taken.first();
+                first.is_none_or(|first| first.vhost == next.vhost)
+            })
+        {
+            taken.push(next);
+        }
+        taken
     }
 
     pub(crate) fn has_orders(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use crosstie_queues::{Page, Paged, QueueId, Want};
 
-use crate::segments::contents::Contents;
+use crate::segments::contents::{Contents, Found, Wanted};
 use crate::segments::log::Fault;
 use crate::segments::record::QueueKey;
 
@@ -12,41 +12,66 @@ pub(crate) struct PageRead {
     pub(crate) damaged: Vec<(QueueKey, i64)>,
 }
 
-/// Reads the first messages of a page, about that many bytes of each id.
+/// The page of a queue that the store does not have.
+pub(crate) fn empty(want: &Want) -> Page {
+    Page {
+        messages: Vec::new(),
+        upto: want.to,
+    }
+}
+
+/// Reads the first messages of each page, about that many bytes of each id.
 pub(crate) fn read(
     contents: &Contents,
     vhost: u16,
-    want: &Want,
+    wants: &[&Want],
     bytes_max: usize,
-) -> Result<PageRead, Fault> {
-    let mut page = Page {
-        messages: Vec::new(),
-        upto: want.to,
-    };
-    let mut damaged = Vec::new();
-    let ids = [(want.stored, false), (want.spilled, true)];
-    for (id, is_spilled) in ids {
-        let Some(QueueId(queue)) = id else {
-            continue;
-        };
-        let key = QueueKey { vhost, queue };
-        let (read, upto) = contents.read(key, (want.from, page.upto), bytes_max as u64)?;
-        page.upto = upto;
-        for (place, message) in read {
-            match message {
-                Some(message) => page.messages.push(Paged {
-                    place,
-                    message,
-                    is_spilled,
-                }),
-                None => damaged.push((key, place)),
+) -> Result<Vec<PageRead>, Fault> {
+    let key = |id: Option<QueueId>| id.map(|QueueId(queue)| QueueKey { vhost, queue });
+    let wanted = wants.iter().map(|want| Wanted {
+        queues: [key(want.stored), key(want.spilled)],
+        places: (want.from, want.to),
+        bytes_max: bytes_max as u64,
+    });
+    let found = contents.read(&wanted.collect::<Vec<_>>())?;
+    let pages = wants.iter().zip(found);
+    Ok(pages
+        .map(|(want, found)| page(key(want.spilled), found))
+        .collect())
+}
+
+impl PageRead {
+    /// The messages before the first that cannot be read; an error tells how many cannot be read if there are none.
+    pub(crate) fn before_damage(self) -> Result<Page, usize> {
+        let Self { mut page, damaged } = self;
+        if let Some((_, first)) = damaged.first() {
+            page.upto = first - 1;
+            page.messages.retain(|paged| paged.place < *first);
+            if page.messages.is_empty() {
+                return Err(damaged.len());
             }
         }
+        Ok(page)
     }
-    // One part may have ended before the other.
-    page.messages.retain(|paged| paged.place <= page.upto);
-    page.messages.sort_by_key(|paged| paged.place);
-    damaged.retain(|(_, place)| *place <= page.upto);
-    damaged.sort_unstable_by_key(|(_, place)| *place);
-    Ok(PageRead { page, damaged })
+}
+
+fn page(spilled: Option<QueueKey>, found: Found) -> PageRead {
+    let mut damaged = Vec::new();
+    let messages = found.messages.into_iter().filter_map(|chosen| {
+        let Some(message) = chosen.message else {
+            damaged.push((chosen.queue, chosen.place));
+            return None;
+        };
+        Some(Paged {
+            place: chosen.place,
+            message,
+            is_spilled: Some(chosen.queue) == spilled,
+        })
+    });
+    let messages = messages.collect();
+    let upto = found.upto;
+    PageRead {
+        page: Page { messages, upto },
+        damaged,
+    }
 }

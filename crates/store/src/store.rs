@@ -331,43 +331,47 @@ impl Store {
         self.clock.now_ms()
     }
 
-    /// Reads the first messages of a page, about that many bytes. A message that cannot be read ends the page before it.
-    pub(crate) fn read_page(
+    /// Reads the first messages of pages, about that many bytes of each. A message that cannot be read ends its page before
+    /// it.
+    pub(crate) fn read_pages(
         &mut self,
         vhost: &str,
-        want: &Want,
+        wants: &[&Want],
         bytes_max: usize,
-    ) -> Result<Page, StoreError> {
-        let fault = |fault| StoreError::fault(&self.config.path, fault);
+    ) -> Vec<Result<Page, StoreError>> {
         let number = self.names.find_vhost(vhost);
         let (Form::Written(written), Some(number)) = (&self.form, number) else {
-            return Ok(Page {
-                messages: Vec::new(),
-                upto: want.to,
-            });
+            return wants.iter().map(|want| Ok(page::empty(want))).collect();
         };
-        let read = page::read(&written.contents, number, want, bytes_max);
-        let PageRead { mut page, damaged } = read.map_err(fault)?;
-        let Some((_, first)) = damaged.first() else {
-            return Ok(page);
-        };
-        if self.config.accepts_loss {
-            let bytes_max = 128 * damaged.len() as u64;
-            self.commit_with(bytes_max, Purpose::Freeing, |draft, state, _| {
-                for (queue, place) in &damaged {
-                    draft.remove(state, *queue, *place);
-                }
-            })?;
-            return Ok(page);
+        match page::read(&written.contents, number, wants, bytes_max) {
+            Ok(read) => {
+                let whole = read.into_iter().map(|read| self.without_damage(read));
+                whole.collect()
+            }
+            // The others may be in other files.
+            Err(_) if wants.len() > 1 => {
+                let wants = wants.iter();
+                wants
+                    .flat_map(|want| self.read_pages(vhost, &[*want], bytes_max))
+                    .collect()
+            }
+            Err(fault) => vec![Err(StoreError::fault(&self.config.path, fault))],
         }
-        page.upto = first - 1;
-        page.messages.retain(|paged| paged.place < *first);
-        if page.messages.is_empty() {
-            let messages = damaged.len();
-            let kind = StoreErrorKind::Messages { messages };
-            return Err(StoreError::new(&self.config.path, kind));
+    }
+
+    fn without_damage(&mut self, read: PageRead) -> Result<Page, StoreError> {
+        if read.damaged.is_empty() || !self.config.accepts_loss {
+            let kind = |messages| StoreErrorKind::Messages { messages };
+            let whole = read.before_damage();
+            return whole.map_err(|count| StoreError::new(&self.config.path, kind(count)));
         }
-        Ok(page)
+        let bytes_max = 128 * read.damaged.len() as u64;
+        self.commit_with(bytes_max, Purpose::Freeing, |draft, state, _| {
+            for (queue, place) in &read.damaged {
+                draft.remove(state, *queue, *place);
+            }
+        })?;
+        Ok(read.page)
     }
 
     /// The number of a vhost, if it has records.

@@ -109,6 +109,62 @@ fn a_whole_page_has_all_messages_of_its_queue() {
 }
 
 #[test]
+fn pages_that_wait_are_read_together_and_each_has_its_own_messages() {
+    const QUEUES: u64 = 80;
+    let directory = directory();
+    {
+        let (mut store, _) = Store::open(config(&directory)).expect("a store");
+        let mut records: Vec<_> = (1..=QUEUES)
+            .map(|id| queue(id, &format!("q{id}")))
+            .collect();
+        // Queue 7 has every second place alone.
+        for place in 0..30 {
+            let ids = (1..=QUEUES).filter(|id| *id != 7 || place % 2 == 0);
+            records.extend(ids.map(|id| enqueued(id, place)));
+        }
+        commit(&mut store, records).expect("is written");
+    }
+    let (mut store, restored) = Store::open_deep(config(&directory), few(10)).expect("a store");
+    store.wake().expect("is written");
+    let mut vhost = Vhost::new(VhostConfig::named("/"), 1);
+    for found in restored {
+        vhost.restore(Time(0), found.record);
+    }
+    vhost.restored(Time(0), &mut Nobody);
+    let wants: Vec<Want> = std::iter::from_fn(|| vhost.take_want()).collect();
+    assert_eq!(wants.len() as u64, QUEUES);
+    let committer = Committer::start(store, |_, _, _| {}).expect("a thread");
+    let (done, pages) = mpsc::channel();
+    let (go_on, all_wait) = mpsc::channel::<()>();
+    let mut all_wait = Some(all_wait);
+    for want in wants {
+        let (done, all_wait) = (done.clone(), all_wait.take());
+        committer.read_page(&"/".into(), want, usize::MAX, move |read| {
+            // The first is handed over once all others wait.
+            all_wait.map(|all_wait| all_wait.recv());
+            done.send((want, read)).expect("it is waited for");
+        });
+    }
+    go_on.send(()).expect("it is waited for");
+    for (want, read) in pages.iter().take(QUEUES as usize) {
+        let page = read.expect("a page");
+        let places: Vec<i64> = page.messages.iter().map(|paged| paged.place).collect();
+        let step = if want.stored == Some(QueueId(7)) {
+            2
+        } else {
+            1
+        };
+        assert_eq!(places, (0..30).step_by(step).collect::<Vec<i64>>());
+        assert_eq!(page.upto, want.to);
+        for paged in &page.messages {
+            let body = format!("message {}", paged.place);
+            assert_eq!(paged.message.content.body(), body.as_bytes());
+        }
+        assert_eq!(vhost.handle_page(Time(0), &want, page, &mut Nobody), 0);
+    }
+}
+
+#[test]
 fn messages_that_are_missing_are_counted() {
     let (_directory, store, mut vhost) = deep();
     let want = vhost.take_want().expect("a page is due");

@@ -268,8 +268,35 @@ pub(crate) struct Contents {
 /// Indexes by segment, the one read last at the end.
 type Indexes = Vec<(u32, Arc<Index>)>;
 
-/// A queue's message that was read; `None` if it is not as it was written.
-pub(crate) type Read = (i64, Option<StoredMessage>);
+/// Messages of queues from the first place to the last: at least one, if there is one, and about so many bytes of each
+/// queue.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted {
+    pub(crate) queues: [Option<QueueKey>; 2],
+    pub(crate) places: (i64, i64),
+    pub(crate) bytes_max: u64,
+}
+
+/// The messages that were wanted, in the order of their places.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) messages: Vec<Chosen>,
+    /// The queues have no others up to this place.
+    pub(crate) upto: i64,
+}
+
+/// A message that is to be read, or was.
+#[derive(Clone, Debug)]
+pub(crate) struct Chosen {
+    pub(crate) queue: QueueKey,
+    pub(crate) place: i64,
+    segment: u32,
+    /// Known for the segment that is open.
+    offset: Option<u32>,
+    deliveries: Option<u32>,
+    /// `None` if it is not as it was written.
+    pub(crate) message: Option<StoredMessage>,
+}
 
 /// Approximate memory of the indexes that are kept.
 const INDEX_BYTES_MAX: usize = 8 << 20;
@@ -284,32 +311,40 @@ impl Contents {
         }
     }
 
-    /// The messages of a queue from the first place to the last, in their order: at least one, if there is one, and
-    /// about so many bytes. Also returns the place up to which there are no others.
-    pub(crate) fn read(
-        &self,
-        queue: QueueKey,
-        places: (i64, i64),
-        bytes_max: u64,
-    ) -> Result<(Vec<Read>, i64), Fault> {
-        let mut read = HashMap::new();
+    /// Reads what is wanted, in one go: the segments of queues whose messages came interleaved are read once.
+    pub(crate) fn read(&self, wanted: &[Wanted]) -> Result<Vec<Found>, Fault> {
         // A segment that is removed meanwhile has been copied, or its messages are gone.
         for _ in 0..TRIES_MAX {
-            let (wanted, upto) = self.choose(queue, places, bytes_max);
-            read.clear();
+            let parts = wanted.iter().map(|wanted| self.choose_part(*wanted));
+            let mut parts: Vec<Found> = parts.collect();
+            let all = parts.iter_mut().flat_map(|part| &mut part.messages);
             let is_whole = self
-                .read_chosen(queue, &wanted, &mut read)
+                .read_chosen(all.collect())
                 .map_err(Fault::when("reading it"))?;
             if is_whole {
-                let places = wanted.into_iter();
-                let messages = places
-                    .map(|chosen| (chosen.place, read.remove(&chosen.place).flatten()))
-                    .collect();
-                return Ok((messages, upto));
+                return Ok(parts);
             }
         }
         let error = io::Error::other("its segments change too fast");
         Err(Fault::when("reading it")(error))
+    }
+
+    fn choose_part(&self, wanted: Wanted) -> Found {
+        let (from, to) = wanted.places;
+        let mut part = Found {
+            messages: Vec::new(),
+            upto: to,
+        };
+        for queue in wanted.queues.into_iter().flatten() {
+            let (chosen, upto) = self.choose(queue, (from, part.upto), wanted.bytes_max);
+            part.messages.extend(chosen);
+            part.upto = upto;
+        }
+        // That of one queue may have ended before the other's.
+        let upto = part.upto;
+        part.messages.retain(|chosen| chosen.place <= upto);
+        part.messages.sort_by_key(|chosen| chosen.place);
+        part
     }
 
     /// The next messages of a queue, in their order.
@@ -358,10 +393,12 @@ impl Contents {
                 upto = place;
                 bytes += run.message_bytes();
                 chosen.push(Chosen {
+                    queue,
                     place,
                     segment,
                     offset: growing.and_then(|index| index.find(queue, place)),
                     deliveries: run.left.deliveries.get(&place).copied(),
+                    message: None,
                 });
             }
         }
@@ -369,53 +406,37 @@ impl Contents {
     }
 
     /// Returns whether all of their segments are there.
-    fn read_chosen(
-        &self,
-        queue: QueueKey,
-        chosen: &[Chosen],
-        read: &mut HashMap<i64, Option<StoredMessage>>,
-    ) -> io::Result<bool> {
-        let mut by_segment: HashMap<u32, Vec<&Chosen>> = HashMap::new();
-        for one in chosen {
-            by_segment.entry(one.segment).or_default().push(one);
-        }
-        for (segment, chosen) in by_segment {
+    fn read_chosen(&self, mut all: Vec<&mut Chosen>) -> io::Result<bool> {
+        all.sort_unstable_by_key(|chosen| chosen.segment);
+        for chosen in all.chunk_by_mut(|one, other| one.segment == other.segment) {
+            let Some(segment) = chosen.first().map(|first| first.segment) else {
+                continue;
+            };
             let Some(file) = open_segment(&*self.disk, segment)? else {
                 if lock(&self.state).segments.contains_key(&segment) {
-                    chosen
-                        .iter()
-                        .for_each(|one| drop(read.insert(one.place, None)));
                     continue;
                 }
                 return Ok(false);
             };
-            let index = match chosen.iter().all(|one| one.offset.is_some()) {
-                true => None,
-                false => self.index(segment)?,
-            };
-            let mut entries: Vec<_> = chosen
-                .iter()
-                .map(|one| {
-                    let found = || {
-                        index
-                            .as_ref()
-                            .and_then(|index| index.find(queue, one.place))
-                    };
-                    (one.offset.or_else(found), one.place, one.deliveries)
-                })
-                .collect();
-            entries.sort_unstable();
+            if chosen.iter().any(|one| one.offset.is_none())
+                && let Some(index) = self.index(segment)?
+            {
+                for one in chosen.iter_mut() {
+                    let found = || index.find(one.queue, one.place);
+                    one.offset = one.offset.or_else(found);
+                }
+            }
+            chosen.sort_unstable_by_key(|one| one.offset);
             let mut source = Source::new(&*file, Salt::of(self.store))?;
-            for (offset, place, deliveries) in entries {
-                let item = match offset {
-                    Some(offset) => source.item(queue, place, offset, deliveries)?,
-                    None => missing(queue),
+            for one in chosen {
+                let Some(offset) = one.offset else {
+                    continue;
                 };
-                let message = match item {
+                let item = source.item(one.queue, one.place, offset, one.deliveries)?;
+                one.message = match item {
                     Item::Message(message) => message,
                     Item::Entity(_) => None,
                 };
-                read.insert(place, message);
             }
         }
         Ok(true)
@@ -452,15 +473,6 @@ impl Contents {
         drop(indexes);
         Ok(Some(index))
     }
-}
-
-/// A message that is to be read.
-struct Chosen {
-    place: i64,
-    segment: u32,
-    /// Known for the segment that is open.
-    offset: Option<u32>,
-    deliveries: Option<u32>,
 }
 
 const TRIES_MAX: usize = 10;

@@ -8,7 +8,7 @@ use crosstie_disk::simulated::SimulatedDisk;
 use crosstie_queues::{MessageContent, StoredMessage};
 
 use super::super::clean::Cleaning;
-use super::super::contents::{Contents, Item, Snapshot};
+use super::super::contents::{Contents, Found, Item, Snapshot, Wanted};
 use super::super::log::{Fault, Log, LogConfig, Purpose};
 use super::super::manifest::Manifest;
 use super::super::message;
@@ -280,22 +280,30 @@ impl Run {
             Arc::clone(self.log.state()),
             self.log.store(),
         );
-        for queue in 0..QUEUES {
-            let queue = QueueKey { vhost: 1, queue };
+        let queues = (0..QUEUES).map(|queue| QueueKey { vhost: 1, queue });
+        let wanted = |queue, from, bytes_max| Wanted {
+            queues: [Some(queue), None],
+            places: (from, i64::MAX),
+            bytes_max,
+        };
+        // All in one go, and each in small parts.
+        let all: Vec<_> = queues
+            .clone()
+            .map(|queue| wanted(queue, i64::MIN, u64::MAX))
+            .collect();
+        let together = contents.read(&all).expect("readable");
+        for (queue, together) in queues.zip(together) {
             let mut found = Vec::new();
             let mut from = i64::MIN;
             loop {
                 let bytes_max = 1 + self.random(5000);
-                let places = (from, i64::MAX);
-                let (read, upto) = contents.read(queue, places, bytes_max).expect("readable");
-                if read.is_empty() {
+                let parts = contents.read(&[wanted(queue, from, bytes_max)]);
+                let part = parts.expect("readable").remove(0);
+                if part.messages.is_empty() {
                     break;
                 }
-                from = upto.saturating_add(1);
-                found.extend(read.into_iter().map(|(place, message)| {
-                    let message = message.expect("whole");
-                    (place, message.content.body().to_vec())
-                }));
+                from = part.upto.saturating_add(1);
+                found.extend(bodies(part));
             }
             let kept = self.kept.iter().filter(|((key, _), _)| *key == queue);
             let expected: Vec<_> = kept
@@ -303,6 +311,7 @@ impl Run {
                 .collect();
             assert_eq!(found.len(), expected.len(), "{queue:?}");
             assert_eq!(found, expected);
+            assert_eq!(bodies(together), expected);
         }
     }
 
@@ -313,4 +322,15 @@ impl Run {
 
 fn open(disk: &SimulatedDisk, recovered: Recovered) -> Result<Log, Fault> {
     Log::open(Arc::new(disk.clone()), recovered, config())
+}
+
+/// The messages of a part by their places.
+fn bodies(part: Found) -> Vec<(i64, Vec<u8>)> {
+    let messages = part.messages.into_iter();
+    messages
+        .map(|chosen| {
+            let message = chosen.message.expect("whole");
+            (chosen.place, message.content.body().to_vec())
+        })
+        .collect()
 }
