@@ -248,6 +248,7 @@ fn options(
         key: home.map(|home| home.key.clone()),
         loglevel: arguments.loglevel.name(),
         set_loglevel: Some(set_loglevel),
+        read_log: Some(logging::recent),
         busy_poll: Duration::from_micros(arguments.busy_poll.unwrap_or(50)),
         accepts_loss: arguments.accept_loss,
         shutdown_after,

@@ -334,6 +334,7 @@ fn options_in(directory: &Path) -> Options {
         key: None,
         loglevel: "info",
         set_loglevel: None,
+        read_log: None,
         busy_poll: Duration::ZERO,
         accepts_loss: false,
         shutdown_after: None,

@@ -13,8 +13,15 @@ use crate::management::errors::{self, Refusal};
 /// The levels, from the quietest.
 const LEVELS: [&str; 6] = ["none", "error", "warn", "info", "debug", "trace"];
 
-/// The level of the process's log.
+const FOREIGN: &str = "the log is that of the program that the node is a part of";
+
+/// Reads the last lines of the log, with their numbers: at most so many after the line of a number.
+pub type ReadLog = fn(Option<u64>, usize) -> Vec<(u64, String)>;
+
+/// The level of the process's log, and its last lines.
 pub(crate) struct LogControl {
+    /// `None` if the log is another program's.
+    read: Option<ReadLog>,
     /// Changes the level by its name. `None` if the log is another program's.
     set: Option<fn(&str) -> bool>,
     /// The present level, which also the end of a change for a time sets.
@@ -26,13 +33,26 @@ pub(crate) struct LogControl {
 }
 
 impl LogControl {
-    pub(crate) fn new(set: Option<fn(&str) -> bool>, level: &str) -> Self {
+    pub(crate) fn new(set: Option<fn(&str) -> bool>, read: Option<ReadLog>, level: &str) -> Self {
         Self {
+            read,
             set,
             now: Arc::new(Mutex::new(level.to_owned())),
             lasting: level.to_owned(),
             ends: None,
         }
+    }
+
+    /// The last lines.
+    pub(crate) fn lines(
+        &self,
+        after: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<(u64, String)>, Refusal> {
+        let Some(read) = self.read else {
+            return Err(errors::no_such_object(FOREIGN));
+        };
+        Ok(read(after, limit))
     }
 
     /// Changes the level, for a time if one is given. Returns the former level. Needs a tokio context.
@@ -42,8 +62,7 @@ impl LogControl {
         time: Option<Duration>,
     ) -> Result<String, Refusal> {
         let Some(set) = self.set else {
-            let text = "the log is that of the program that the node is a part of";
-            return Err(errors::no_such_object(text));
+            return Err(errors::no_such_object(FOREIGN));
         };
         if rank(level).is_none() {
             let known = LEVELS.join(", ");

@@ -12,7 +12,7 @@ use tracing::{info, warn};
 
 use crate::directory::{NodeKey, Occupied};
 use crate::event::Event;
-use crate::log_level::LogControl;
+use crate::log_level::{LogControl, ReadLog};
 use crate::management;
 use crate::node::Node;
 use crate::place::Place;
@@ -45,6 +45,8 @@ pub struct Options {
     pub loglevel: &'static str,
     /// Changes the level of the process's log; `None` if an operator may not.
     pub set_loglevel: Option<fn(&str) -> bool>,
+    /// Reads the last lines of the process's log: at most so many after the line of that number.
+    pub read_log: Option<ReadLog>,
     /// Time for which the first thread of a router polls before it sleeps, if configured.
     pub busy_poll: Duration,
     /// A store that lacks confirmed data is opened without them.
@@ -116,7 +118,7 @@ impl Node {
             send: Box::new(move |order| drop(starting.send(Event::StartProgram(order)))),
         };
         let mut node = Self {
-            log: LogControl::new(options.set_loglevel, options.loglevel),
+            log: LogControl::new(options.set_loglevel, options.read_log, options.loglevel),
             id: id.clone(),
             title: config.controller.title.clone(),
             triggers: config.controller.shutdown.clone(),

@@ -12,7 +12,7 @@ use crosstie_front::end_reason::EndReason;
 use crosstie_front::timer::Timer;
 use crosstie_routing::{
     ClientFeatures, Decisions, Identity, JoinError, Question, Realm, RealmConfig, RealmCounts,
-    Revocation, Role, SessionKey, Time, Verdict,
+    Revocation, Role, SessionKey, SessionView, Time, Verdict,
 };
 use crosstie_transport::{Connection, Kept};
 use crosstie_wamp::{Dict, Message, Payload, Serializer, SessionId};
@@ -30,7 +30,6 @@ use crate::peer::Peer;
 use crate::rate::Rates;
 use crate::realm_log::RealmLog;
 use crate::realms::Realms;
-use crate::seen::Seen;
 use crate::silence::close_silent;
 use crate::started_role::StartedRole;
 
@@ -91,8 +90,8 @@ pub(crate) enum NotJoined {
 /// The text for [`NotJoined::Detached`].
 pub(crate) const DETACHED: &str = "the realm's other nodes cannot be reached";
 
-/// Maximum number of entries of the session table that are visited under one lock.
-const PLACES_MAX: usize = 256;
+/// Maximum number of entries of a table that are visited under one lock.
+pub(crate) const PLACES_MAX: usize = 256;
 
 /// Minimum size of a payload that is transcoded before the lock is taken. A shorter one is transcoded under the lock,
 /// if that takes less time than unlocking and locking again.
@@ -280,8 +279,13 @@ impl SharedRealm {
         });
     }
 
-    /// At most `limit` sessions after skipping `skip`, from which skipped ones are subtracted.
-    pub fn sessions(&self, skip: &mut usize, limit: usize) -> Vec<Seen> {
+    /// At most `limit` sessions after skipping `skip`, from which skipped ones are subtracted; of each what `see` takes.
+    pub fn sessions<T>(
+        &self,
+        skip: &mut usize,
+        limit: usize,
+        see: impl Fn(&SessionView<'_, Peer>) -> T,
+    ) -> Vec<T> {
         let mut seen = Vec::new();
         let mut first = 0;
         loop {
@@ -294,15 +298,7 @@ impl SharedRealm {
                 if seen.len() == limit {
                     return seen;
                 }
-                seen.push(Seen {
-                    peer: session.handle.clone(),
-                    id: session.id,
-                    identity: session.identity.clone(),
-                    joined: session.joined,
-                    subscriptions: session.subscriptions,
-                    registrations: session.registrations,
-                    calls: session.calls,
-                });
+                seen.push(see(&session));
             }
             first += PLACES_MAX;
             if first >= realm.places() {

@@ -1,9 +1,10 @@
-//! A session for operators.
+//! Sessions, subscriptions and registrations for operators.
 
-use crosstie_routing::{Identity, Time};
-use crosstie_wamp::SessionId;
+use crosstie_routing::{EntryView, Identity, SessionView, Time};
+use crosstie_wamp::{MatchPolicy, SessionId};
 
 use crate::peer::Peer;
+use crate::realm::{PLACES_MAX, SharedRealm};
 
 /// A session's details, copied under its realm's lock and formatted outside it.
 pub struct Seen {
@@ -14,4 +15,91 @@ pub struct Seen {
     pub subscriptions: usize,
     pub registrations: usize,
     pub calls: usize,
+}
+
+impl Seen {
+    pub fn of(session: &SessionView<'_, Peer>) -> Self {
+        Self {
+            peer: session.handle.clone(),
+            id: session.id,
+            identity: session.identity.clone(),
+            joined: session.joined,
+            subscriptions: session.subscriptions,
+            registrations: session.registrations,
+            calls: session.calls,
+        }
+    }
+}
+
+/// Subscriptions or registrations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EntryKind {
+    Subscriptions,
+    Registrations,
+}
+
+/// A subscription or a registration, copied under its realm's lock.
+pub struct SeenEntry {
+    pub id: u64,
+    pub uri: String,
+    pub match_policy: MatchPolicy,
+    /// The invocation policy, of registrations.
+    pub invoke: Option<&'static str>,
+    pub created: Time,
+    /// Number of sessions of this node that take part in it.
+    pub members: usize,
+}
+
+impl SharedRealm {
+    /// The session with that id.
+    pub fn session(&self, id: SessionId) -> Option<Seen> {
+        self.realm.lock().session(id).as_ref().map(Seen::of)
+    }
+
+    /// At most `limit` entries after skipping `skip`, from which skipped ones are subtracted. The lock is released
+    /// after every few hundred of them.
+    pub fn entries(&self, kind: EntryKind, skip: &mut usize, limit: usize) -> Vec<SeenEntry> {
+        let mut seen = Vec::new();
+        let mut first = 0;
+        loop {
+            let realm = self.realm.lock();
+            let (part, places) = (first..first + PLACES_MAX, &mut seen);
+            let end = match kind {
+                EntryKind::Subscriptions => {
+                    take(realm.subscriptions_at(part), skip, limit, places);
+                    realm.subscription_places()
+                }
+                EntryKind::Registrations => {
+                    take(realm.registrations_at(part), skip, limit, places);
+                    realm.registration_places()
+                }
+            };
+            first += PLACES_MAX;
+            if first >= end || seen.len() == limit {
+                return seen;
+            }
+        }
+    }
+}
+
+fn take<'r>(
+    entries: impl Iterator<Item = EntryView<'r>>,
+    skip: &mut usize,
+    limit: usize,
+    seen: &mut Vec<SeenEntry>,
+) {
+    for entry in entries {
+        if *skip > 0 {
+            *skip -= 1;
+        } else if seen.len() < limit {
+            seen.push(SeenEntry {
+                id: entry.id,
+                uri: entry.uri.to_owned(),
+                match_policy: entry.match_policy,
+                invoke: entry.invoke,
+                created: entry.created,
+                members: entry.members,
+            });
+        }
+    }
 }

@@ -1,11 +1,11 @@
-//! The sessions of a router for operators: listed in parts, and closed.
+//! The sessions, subscriptions and registrations of a router for operators: listed in parts; sessions are also closed.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use crosstie_realms::realm::SharedRealm;
-use crosstie_realms::seen::Seen;
-use crosstie_wamp::{Serializer, SessionId};
+use crosstie_realms::seen::{EntryKind, Seen};
+use crosstie_wamp::{MatchPolicy, Serializer, SessionId};
 
 use crate::registry::Registry;
 use crate::router::Router;
@@ -31,6 +31,35 @@ pub struct SessionStatus {
     pub since: SystemTime,
 }
 
+/// The counters of a session. The difference of two readings is a rate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionCounters {
+    pub id: u64,
+    /// Number of requests that it sent.
+    pub requests: u64,
+    /// Number of invocations that it was sent.
+    pub invocations: u64,
+    /// Number of calls that it waits for.
+    pub calls: usize,
+    /// Output that waits for its client.
+    pub queued_bytes: usize,
+}
+
+/// A subscription or a registration in a realm.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EntryStatus {
+    /// Its id for clients.
+    pub id: u64,
+    pub realm: String,
+    pub uri: String,
+    pub match_policy: MatchPolicy,
+    /// The invocation policy, of registrations.
+    pub invoke: Option<&'static str>,
+    /// Number of sessions of this node that take part in it.
+    pub members: usize,
+    pub since: SystemTime,
+}
+
 /// Why a session was not closed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoSuchSession {
@@ -50,6 +79,85 @@ impl Router {
     /// longer than a few hundred sessions take.
     pub fn sessions(&self, realm: Option<&str>, offset: usize, limit: usize) -> Vec<SessionStatus> {
         of_router(&self.state, realm, offset, limit)
+    }
+
+    /// The sessions with these ids that are there.
+    pub fn sessions_of(&self, ids: &[u64]) -> Vec<SessionStatus> {
+        let realms = self.state.realms.realms();
+        let find = |id: &u64| {
+            let mut realms = realms.iter();
+            realms.find_map(|realm| Some(status(realm, realm.session(SessionId(*id))?)))
+        };
+        ids.iter().filter_map(find).collect()
+    }
+
+    /// The counters of at most `limit` sessions after the first `offset`, of one realm or of all.
+    pub fn session_counters(
+        &self,
+        realm: Option<&str>,
+        offset: usize,
+        limit: usize,
+    ) -> Vec<SessionCounters> {
+        let mut skip = offset;
+        let mut found = Vec::new();
+        for shared in self.state.realms.realms() {
+            if realm.is_some_and(|name| name != shared.name()) {
+                continue;
+            }
+            let seen = shared.sessions(&mut skip, limit - found.len(), |session| {
+                let counters = SessionCounters {
+                    id: session.id.0,
+                    requests: session.requests,
+                    invocations: session.invocations,
+                    calls: session.calls,
+                    queued_bytes: 0,
+                };
+                (Arc::clone(&session.handle.connection), counters)
+            });
+            // The lock of a connection is not taken under that of its realm.
+            found.extend(
+                seen.into_iter()
+                    .map(|(connection, counters)| SessionCounters {
+                        queued_bytes: connection.queued_bytes(),
+                        ..counters
+                    }),
+            );
+            if found.len() == limit {
+                break;
+            }
+        }
+        found
+    }
+
+    /// The same for subscriptions or registrations.
+    pub fn entries(
+        &self,
+        kind: EntryKind,
+        realm: Option<&str>,
+        offset: usize,
+        limit: usize,
+    ) -> Vec<EntryStatus> {
+        let mut skip = offset;
+        let mut found = Vec::new();
+        for shared in self.state.realms.realms() {
+            if realm.is_some_and(|name| name != shared.name()) {
+                continue;
+            }
+            let seen = shared.entries(kind, &mut skip, limit - found.len());
+            found.extend(seen.into_iter().map(|seen| EntryStatus {
+                id: seen.id,
+                realm: shared.name().to_owned(),
+                uri: seen.uri,
+                match_policy: seen.match_policy,
+                invoke: seen.invoke,
+                members: seen.members,
+                since: since(shared.age(seen.created)),
+            }));
+            if found.len() == limit {
+                break;
+            }
+        }
+        found
     }
 
     /// Ends a session: its client is sent GOODBYE `wamp.close.killed`, and may open another one.
@@ -80,7 +188,7 @@ pub(crate) fn of_router(
         if realm.is_some_and(|name| name != shared.name()) {
             continue;
         }
-        let seen = shared.sessions(&mut skip, limit - found.len());
+        let seen = shared.sessions(&mut skip, limit - found.len(), Seen::of);
         found.extend(seen.into_iter().map(|seen| status(&shared, seen)));
         if found.len() == limit {
             break;

@@ -53,6 +53,7 @@ mod decline;
 mod deliveries;
 mod detached;
 mod dispatch;
+mod entry_view;
 mod events;
 mod fault;
 mod features;
@@ -108,6 +109,7 @@ pub use config::{
 };
 pub use counts::RealmCounts;
 pub use dealer::{Lease, OpenCalls};
+pub use entry_view::EntryView;
 pub use fault::{Violation, error};
 pub use features::{ClientFeature, ClientFeatures, RealmFeatures, RolesMissing, router_roles};
 pub use identity::{Identity, Login, SessionKey};

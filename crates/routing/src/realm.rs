@@ -18,7 +18,7 @@ use crate::identity::SessionIndex;
 use crate::meta::{ClusterQueries, Kill, RemoteIndex};
 use crate::random::Random;
 use crate::reflection::Reflection;
-use crate::session::Sessions;
+use crate::session::{Session, Sessions};
 use crate::{
     ClientFeatures, Decisions, Identity, JoinError, Outbox, Question, RealmConfig, RealmCounts,
     Role, SessionKey, Time, Verdict, Violation,
@@ -320,7 +320,17 @@ impl<H> Realm<H> {
     /// reads one part at a time.
     pub fn sessions_at(&self, places: Range<usize>) -> impl Iterator<Item = SessionView<'_, H>> {
         let sessions = places.filter_map(|place| self.sessions.at(place));
-        sessions.map(|(index, session)| SessionView {
+        sessions.map(|(index, session)| self.view(index, session))
+    }
+
+    /// The session with that id.
+    pub fn session(&self, id: SessionId) -> Option<SessionView<'_, H>> {
+        let index = self.sessions.find_id(id)?;
+        Some(self.view(index, &self.sessions[index]))
+    }
+
+    fn view<'r>(&'r self, index: SessionIndex, session: &'r Session<H>) -> SessionView<'r, H> {
+        SessionView {
             handle: &session.handle,
             id: session.id,
             identity: &session.identity,
@@ -328,7 +338,9 @@ impl<H> Realm<H> {
             subscriptions: session.subscriptions.len(),
             registrations: session.registrations.len(),
             calls: session.calls.len() + self.dealer.waiting_of(index),
-        })
+            requests: session.requests(),
+            invocations: session.invocation_last,
+        }
     }
 
     /// Size of the table of sessions.
@@ -483,4 +495,8 @@ pub struct SessionView<'r, H> {
     pub registrations: usize,
     /// Calls that it made and that have no final answer yet.
     pub calls: usize,
+    /// Its highest request id. Clients count their requests from 1, so that this is their number.
+    pub requests: u64,
+    /// Number of invocations that it was sent.
+    pub invocations: u64,
 }

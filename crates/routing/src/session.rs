@@ -177,6 +177,11 @@ impl<H> Session<H> {
         Ok(())
     }
 
+    /// The highest request id until now.
+    pub(crate) fn requests(&self) -> u64 {
+        self.request_last
+    }
+
     /// Whether an id is above all that it has used: then it cannot belong to an earlier call.
     pub(crate) fn is_beyond(&self, request: RequestId) -> bool {
         request.0 > self.request_last

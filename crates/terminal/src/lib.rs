@@ -20,6 +20,7 @@ macro_rules! complain {
 pub mod companion;
 pub mod credentials;
 pub mod duration;
+mod log_recent;
 mod log_sink;
 pub mod logging;
 pub mod output;

@@ -19,6 +19,7 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::reload;
 use tracing_subscriber::util::SubscriberInitExt;
 
+use crate::log_recent::Recent;
 use crate::log_sink::{self, Input, Sink};
 
 /// How much is logged.
@@ -122,6 +123,12 @@ pub fn set_level(level: LogLevel) -> bool {
     set_filter.is_some_and(|set_filter| set_filter(level.filter()))
 }
 
+/// At most `limit` of the last lines of the log, with their numbers: the first ones after that of number `after`.
+pub fn recent(after: Option<u64>, limit: usize) -> Vec<(u64, String)> {
+    let sinks = SINKS.get();
+    sinks.map_or_else(Vec::new, |sinks| sinks.recent.lines_after(after, limit))
+}
+
 /// Waits a moment for the rest of the log. Returns whether standard error has taken all of it: if not, a thread that
 /// writes there would block.
 pub fn finish() -> bool {
@@ -193,6 +200,7 @@ fn append_to(path: &Path) -> io::Result<File> {
 struct Sinks {
     standard_error: Sink,
     file: Option<(Sink, PathBuf)>,
+    recent: Recent,
 }
 
 impl Sinks {
@@ -220,6 +228,7 @@ impl Sinks {
         Ok(Self {
             standard_error,
             file: file.transpose()?,
+            recent: Recent::default(),
         })
     }
 }
@@ -236,6 +245,7 @@ impl Write for &Sinks {
         if let Some((file, _)) = &self.file {
             file.push(line);
         }
+        self.recent.push(line);
         self.standard_error.push(line);
         Ok(line.len())
     }

@@ -5,6 +5,7 @@ use crosstie_wamp::{MatchPolicy, Message, RequestId, Revoked, SubscriptionId, Va
 use super::{Broker, Subscription, SubscriptionKey};
 use crate::ClientFeature;
 use crate::context::Context;
+use crate::entry_view::EntryView;
 use crate::events::{Entry, is_protected};
 use crate::fault::{Fault, error};
 use crate::identity::SessionIndex;
@@ -24,6 +25,18 @@ impl Subscription {
 }
 
 impl Broker {
+    /// The subscription at a place of the table.
+    pub(crate) fn at(&self, place: usize) -> Option<EntryView<'_>> {
+        let subscription = self.subscriptions.get(place)?;
+        let subscribers = subscription.subscribers.len();
+        Some(EntryView::new(subscription.entry(), subscribers))
+    }
+
+    /// Size of the table: every subscription's place is below it.
+    pub(crate) fn places(&self) -> usize {
+        self.subscriptions.capacity()
+    }
+
     /// The id of a subscription that the session knows of, if the meta API shows that subscription.
     pub(crate) fn told_id(&self, key: SubscriptionKey, session: SessionIndex) -> Option<u64> {
         let subscription = &self.subscriptions[key.0 as usize];

@@ -5,6 +5,7 @@ use crosstie_wamp::{MatchPolicy, RegistrationId, Value};
 use super::Dealer;
 use super::registrations::Registration;
 use crate::context::Context;
+use crate::entry_view::EntryView;
 use crate::events::{Entry, is_protected};
 use crate::fault::{Fault, error};
 use crate::identity::SessionIndex;
@@ -25,6 +26,18 @@ impl Registration {
 }
 
 impl Dealer {
+    /// The registration at a place of the table, if it can be called.
+    pub(crate) fn at(&self, place: usize) -> Option<EntryView<'_>> {
+        let registration = self.registrations.at(u32::try_from(place).ok()?)?;
+        let view = || EntryView::new(registration.entry(), registration.callees.len());
+        registration.is_served().then(view)
+    }
+
+    /// Size of the table: every registration's place is below it.
+    pub(crate) fn places(&self) -> usize {
+        self.registrations.places() as usize
+    }
+
     /// The id of a registration that the session knows of, if the meta API shows that registration.
     pub(crate) fn told_id(&self, key: RegistrationKey, session: SessionIndex) -> Option<u64> {
         let registration = &self.registrations[key];

@@ -17,7 +17,7 @@ use crate::reload::ReloadOrder;
 use crate::upgrade::{Times, UpgradeOrder};
 use crate::workers::host_monitor::host_stats;
 
-pub(super) static PROCEDURES: [Procedure; 9] = [
+pub(super) static PROCEDURES: [Procedure; 10] = [
     now("crossbar.get_status", status),
     now("crossbar.get_public_key", public_key),
     now("crossbar.get_system_stats", system_stats),
@@ -25,6 +25,7 @@ pub(super) static PROCEDURES: [Procedure; 9] = [
     later("crossbar.drain", drain),
     now("crossbar.undrain", undrain),
     later("crossbar.upgrade", upgrade),
+    now("crossbar.get_log", log),
     now("crossbar.set_log_level", set_log_level),
     now("crossbar.shutdown", shutdown),
 ];
@@ -45,6 +46,7 @@ fn status(node: &mut Node, _: &Call) -> Answer {
         "started": date(node.since),
         "uptime": seconds_since(node.since),
         "admin_urls": node.admin_urls,
+        "ready": node.is_ready(),
         "draining": node.drain.is_some(),
         "shutdown_requested": node.is_ending(),
         "workers_by_type": by_type,
@@ -67,6 +69,18 @@ fn set_log_level(node: &mut Node, call: &Call) -> Answer {
         node.place.loglevel.clone_from(&level);
     }
     Ok(json!({ "level": level, "former": former, "for_ms": for_ms }))
+}
+
+/// Lines of an answer.
+const LOG_LINES_MAX: usize = 1_000;
+
+fn log(node: &mut Node, call: &Call) -> Answer {
+    let after: Option<u64> = call.optional(0, "after")?;
+    let limit: Option<usize> = call.optional(1, "limit")?;
+    let limit = limit.unwrap_or(100).min(LOG_LINES_MAX);
+    let lines = node.log.lines(after, limit)?.into_iter();
+    let lines = lines.map(|(number, text)| json!({"number": number, "text": text}));
+    Ok(lines.collect())
 }
 
 fn system_stats(_: &mut Node, _: &Call) -> Answer {
