@@ -59,6 +59,8 @@ class Help:
     usage: str
     # The title of each section, and its entries: the form and the text.
     sections: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+    # Options of the command above, which are described there.
+    inherited: set[tuple[str, str]] = field(default_factory=set)
 
 
 def asked(program: Path, path: tuple[str, ...]) -> str:
@@ -139,11 +141,13 @@ def parsed(path: tuple[str, ...], text: str) -> Help:
     return told
 
 
-def tree(program: Path, path: tuple[str, ...]) -> list[Help]:
+def tree(program: Path, path: tuple[str, ...], above: Help | None = None) -> list[Help]:
     """Return a command and those below it."""
     told = parsed(path, asked(program, path))
+    if above:
+        told.inherited = set(above.sections.get("Options", []))
     below = [form for form, _ in told.sections.get("Commands", []) if form != "help"]
-    return [told, *(help for name in below for help in tree(program, (*path, name)))]
+    return [told, *(help for name in below for help in tree(program, (*path, name), told))]
 
 
 def shown(told: Help) -> str:
@@ -152,15 +156,20 @@ def shown(told: Help) -> str:
     text = f"\n{'#' * (1 + min(len(told.path), 2))} {name}\n\n"
     text += "".join(f"{paragraph}\n\n" for paragraph in told.about)
     text += f"Usage: `{told.usage}`\n"
+    unsaid = {"help", "-h, --help", "-V, --version"}
     for title, listed in told.sections.items():
         kept = [
             (form, words)
             for form, words in listed
-            if form not in ("help", "-h, --help", "-V, --version")
+            if form not in unsaid and (form, words) not in told.inherited
         ]
         if kept and title != "Commands":
             listed = (f"- `{form}`: {words}" if words else f"- `{form}`" for form, words in kept)
             text += f"\n{title}:\n\n" + "".join(f"{line}\n" for line in listed)
+    options = told.sections.get("Options", [])
+    if any(form not in unsaid and (form, words) in told.inherited for form, words in options):
+        above = " ".join(("crosstie", *told.path[:-1]))
+        text += f"\nThe options of `{above}` apply, too.\n"
     return text
 
 

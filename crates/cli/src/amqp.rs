@@ -18,10 +18,9 @@ use clap::{Args, Subcommand, ValueEnum};
 use crosstie_client::{Arguments, args};
 use serde_json::Value as Json;
 
+use crate::list::{Column, Form, Printer, Show, column};
 use crate::management::Place;
-use crate::queues::lists::{Column, Show, column};
 use crate::queues::realm::{ManagementRealm, Refused};
-use crate::queues::table;
 use crate::{pull, release, wait_for};
 
 /// Change users, vhosts, permissions, policies and limits; move messages of another broker here; list, move, recover
@@ -33,9 +32,8 @@ pub(crate) struct AmqpArguments {
     /// Worker; by default all.
     #[arg(long, value_name = "ID", global = true)]
     worker: Option<String>,
-    /// Print JSON.
-    #[arg(long, global = true)]
-    json: bool,
+    #[command(flatten)]
+    form: Form,
     #[command(flatten)]
     place: Place,
 }
@@ -132,21 +130,43 @@ static COLUMNS: [Column; 6] = [
 ];
 
 pub(crate) fn run(arguments: AmqpArguments) -> anyhow::Result<ExitCode> {
+    let form = &arguments.form;
+    let is_json = form.is_json();
     if let Action::Release(asked) = &arguments.action {
-        return release::run(asked, arguments.json);
+        form.check_unused()?;
+        return release::run(asked, is_json);
     }
     if let Action::Pull(asked) = &arguments.action {
+        form.check_unused()?;
         let worker = arguments.worker.as_deref();
-        return pull::run(asked, &arguments.place, worker, arguments.json);
+        return pull::run(asked, &arguments.place, worker, is_json);
     }
     // A password is prompted for before the node is asked.
     let task = Task::of(arguments.action)?;
-    let url = arguments.place.management_url()?;
-    let is_json = arguments.json;
+    let target = arguments.place.target()?;
+    if !matches!(&task, Task::List | Task::Entries(entries::Asked::List(_))) {
+        form.check_unused()?;
+    }
     wait_for(async {
-        let realm = ManagementRealm::join(&url, arguments.worker).await?;
+        let realm = ManagementRealm::join(&target, arguments.worker).await?;
         let told = match task {
-            Task::List => list(&realm, is_json).await,
+            Task::List => {
+                let listed = form.run(&COLUMNS, async |printer: &mut Printer<'_>| {
+                    list(&realm, printer).await
+                });
+                let listed = listed.await;
+                realm.leave().await;
+                return listed;
+            }
+            Task::Entries(entries::Asked::List(listing)) => {
+                let listed = form.run(listing.columns, async |printer: &mut Printer<'_>| {
+                    printer.add(listing.rows(&realm).await?);
+                    Ok(())
+                });
+                let listed = listed.await;
+                realm.leave().await;
+                return listed;
+            }
             Task::Move(asked) => move_vhost(&realm, asked, is_json).await,
             Task::Recover(asked) => recover(&realm, asked, is_json).await,
             Task::Entries(asked) => {
@@ -205,22 +225,15 @@ impl Task {
 /// The output and the exit code; or the refusal.
 type Told = anyhow::Result<Result<(String, ExitCode), Refused>>;
 
-async fn list(realm: &ManagementRealm, is_json: bool) -> Told {
-    let rows = match realm.replicated().await {
-        Ok(found) => found.into_iter().flat_map(|(worker, rows)| {
-            rows.into_iter().map(move |mut row| {
-                row["worker"] = worker.as_str().into();
-                row
-            })
-        }),
-        Err(refused) => return Ok(Err(refused)),
-    };
-    let rows: Vec<Json> = rows.collect();
-    let text = match is_json {
-        true => Json::Array(rows).to_string(),
-        false => table::of(&COLUMNS, &rows),
-    };
-    Ok(Ok((text, ExitCode::SUCCESS)))
+async fn list(realm: &ManagementRealm, printer: &mut Printer<'_>) -> Result<(), Refused> {
+    for (worker, rows) in realm.replicated().await? {
+        let rows = rows.into_iter().map(|mut row| {
+            row["worker"] = worker.as_str().into();
+            row
+        });
+        printer.add(rows.collect());
+    }
+    Ok(())
 }
 
 async fn move_vhost(realm: &ManagementRealm, asked: MoveArguments, is_json: bool) -> Told {

@@ -19,7 +19,7 @@ pub(crate) struct BackupArguments {
     /// File to create.
     file: PathBuf,
     /// Store of a stopped node, in place of a running node's.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["worker", "cbdir", "socket"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["worker", "cbdir", "socket", "context"])]
     store: Option<PathBuf>,
     /// Worker, if several have AMQP: each has a store of its own.
     #[arg(long, value_name = "ID")]
@@ -39,12 +39,12 @@ pub(crate) fn backup(arguments: BackupArguments) -> anyhow::Result<ExitCode> {
     let Some(name) = file.to_str() else {
         bail!("expected a path in UTF-8, got '{}'", file.display());
     };
-    let url = arguments
+    let target = arguments
         .place
-        .management_url()
+        .target()
         .context("for the store of a node that does not run, --store names its file")?;
     wait_for(async {
-        let realm = ManagementRealm::join(&url, arguments.worker).await?;
+        let realm = ManagementRealm::join(&target, arguments.worker).await?;
         let made = async {
             let worker = realm.only_worker().await?;
             let procedure = format!("crossbar.worker.{worker}.back_up_amqp_store");

@@ -37,11 +37,11 @@ pub(crate) struct UndrainArguments {
 }
 
 pub(crate) fn drain(arguments: DrainArguments) -> anyhow::Result<ExitCode> {
-    let url = arguments.place.management_url()?;
+    let target = arguments.place.target()?;
     let ms = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
     let (over, grace) = (ms(arguments.over), ms(arguments.grace));
     wait_for(async {
-        let realm = ManagementRealm::join(&url, None).await?;
+        let realm = ManagementRealm::join(&target, None).await?;
         let answer = realm
             .call_for_long("crossbar.drain", args![over, grace])
             .await;
@@ -57,9 +57,9 @@ pub(crate) fn drain(arguments: DrainArguments) -> anyhow::Result<ExitCode> {
 }
 
 pub(crate) fn undrain(arguments: UndrainArguments) -> anyhow::Result<ExitCode> {
-    let url = arguments.place.management_url()?;
+    let target = arguments.place.target()?;
     wait_for(async {
-        let realm = ManagementRealm::join(&url, None).await?;
+        let realm = ManagementRealm::join(&target, None).await?;
         let answer = realm.call_for_long("crossbar.undrain", args![]).await;
         realm.leave().await;
         let told = match answer {

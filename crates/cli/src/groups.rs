@@ -47,7 +47,12 @@ const GROUPS: [Group; 4] = [
             ("exchanges", "List or delete AMQP exchanges"),
             ("bindings", "List AMQP bindings"),
             ("connections", "List or close AMQP connections"),
+            ("channels", "List AMQP channels"),
+            ("consumers", "List AMQP consumers"),
             ("sessions", "List or close WAMP sessions"),
+            ("registrations", "List WAMP registrations: procedures"),
+            ("subscriptions", "List WAMP subscriptions: topics"),
+            ("kill", "End WAMP sessions and AMQP connections"),
             (
                 "cluster",
                 "Set up and watch several nodes of the same realms",
@@ -62,6 +67,10 @@ const GROUPS: [Group; 4] = [
     (
         "Clients",
         &[
+            (
+                "context",
+                "Keep addresses and logins under names, for every command",
+            ),
             ("call", "Call a procedure"),
             ("register", "Register a procedure and answer its calls"),
             ("publish", "Publish to a topic"),

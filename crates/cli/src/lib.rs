@@ -15,6 +15,7 @@ mod behind_proxy;
 mod call;
 mod check;
 mod cluster;
+mod context;
 mod convert;
 mod drain;
 mod embedded;
@@ -26,6 +27,7 @@ mod init;
 mod instruments;
 mod judgement;
 mod keys;
+mod list;
 mod log_level;
 mod management;
 mod nats;
@@ -35,6 +37,7 @@ mod pull;
 mod queues;
 mod rabbitmqadmin;
 mod rabbitmqctl;
+mod refused;
 mod register;
 mod release;
 mod reload;
@@ -90,7 +93,14 @@ enum Command {
     Restore(store::RestoreArguments),
     Store(store::StoreArguments),
     Amqp(amqp::AmqpArguments),
+    Channels(queues::ChannelsArguments),
+    Consumers(queues::ConsumersArguments),
     Sessions(queues::sessions::SessionsArguments),
+    Registrations(queues::sessions::RegistrationsArguments),
+    #[command(visible_alias = "topics")]
+    Subscriptions(queues::sessions::SubscriptionsArguments),
+    Kill(queues::kill::KillArguments),
+    Context(context::Arguments),
     /// Set up and watch several nodes of the same realms, or try a demo.
     #[command(subcommand)]
     Cluster(cluster::Cluster),
@@ -162,7 +172,13 @@ pub fn main() -> ExitCode {
         Command::Backup(arguments) => backup::backup(arguments),
         Command::Restore(arguments) => store::restore(&arguments),
         Command::Store(arguments) => store::run(arguments),
+        Command::Channels(arguments) => queues::channels(&arguments),
+        Command::Consumers(arguments) => queues::consumers(&arguments),
         Command::Sessions(arguments) => queues::sessions::run(arguments),
+        Command::Registrations(arguments) => queues::sessions::registrations(&arguments),
+        Command::Subscriptions(arguments) => queues::sessions::subscriptions(&arguments),
+        Command::Kill(arguments) => queues::kill::run(arguments),
+        Command::Context(arguments) => context::run(arguments),
         Command::Cluster(command) => cluster::run(command),
         Command::Keys(arguments) => keys::run(arguments),
         Command::Passwd(arguments) => passwd::run(arguments),

@@ -27,12 +27,12 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
-    let url = arguments.place.management_url()?;
+    let target = arguments.place.target()?;
     let level = arguments.level.name();
     let ms = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
     let for_ms = arguments.within.map(ms);
     wait_for(async {
-        let realm = ManagementRealm::join(&url, None).await?;
+        let realm = ManagementRealm::join(&target, None).await?;
         let answer = match for_ms {
             Some(for_ms) => {
                 realm

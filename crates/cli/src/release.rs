@@ -27,7 +27,7 @@ pub(crate) struct ReleaseArguments {
     /// The vhost's name.
     vhost: String,
     /// Store of the worker.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["worker", "cbdir", "socket"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["worker", "cbdir", "socket", "context"])]
     store: PathBuf,
     /// Copy to use, if several are beside the store.
     #[arg(long, value_name = "FILE")]

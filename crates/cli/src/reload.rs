@@ -29,10 +29,10 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
-    let url = arguments.place.management_url()?;
+    let target = arguments.place.target()?;
     let (is_dry, is_partial) = (arguments.dry_run, arguments.partial);
     wait_for(async {
-        let realm = ManagementRealm::join(&url, None).await?;
+        let realm = ManagementRealm::join(&target, None).await?;
         let answer = realm
             .call_for_long("crossbar.reload", args![is_dry, is_partial])
             .await;

@@ -10,13 +10,12 @@ use crosstie_node::directory::{Occupant, occupant};
 use serde_json::{Value as Json, json};
 
 use crate::embedded::SOCKET;
-use crate::management::{self, embedded, locate_if_any, reached};
+use crate::management::{self, Place, Target, embedded, locate_if_any, reached};
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Node directory; by default $CROSSTIE_DIR or $CROSSBAR_DIR, `.crossbar`, or the current one.
-    #[arg(long, value_name = "DIRECTORY")]
-    cbdir: Option<PathBuf>,
+    #[command(flatten)]
+    place: Place,
     /// Exit with 1 if the node is in another state.
     #[arg(long, value_enum, value_name = "STATE")]
     assert: Option<State>,
@@ -45,7 +44,7 @@ struct Found {
 }
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
-    let found = look(arguments.cbdir)?;
+    let found = look(&arguments.place)?;
     let state = match (&found.occupant, &found.told) {
         (None, None) => State::Stopped,
         _ => State::Running,
@@ -62,8 +61,19 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     })
 }
 
-fn look(cbdir: Option<PathBuf>) -> anyhow::Result<Found> {
+fn look(place: &Place) -> anyhow::Result<Found> {
     let current = std::env::current_dir().context("no current directory")?;
+    let cbdir = match place.chosen()? {
+        None => place.cbdir().map(Path::to_owned),
+        Some(chosen) => match chosen.context.cbdir {
+            // Nothing is known of a node on another machine that does not answer.
+            None => return Found::of(&place.target()?),
+            cbdir => cbdir,
+        },
+    };
+    if place.socket().is_some() {
+        return Found::of(&place.target()?);
+    }
     // A node on its embedded default occupies no directory; it runs if it answers.
     let beside = match cbdir {
         Some(_) => None,
@@ -83,7 +93,8 @@ fn look(cbdir: Option<PathBuf>) -> anyhow::Result<Found> {
         }),
         None => beside,
     };
-    let told = url.as_deref().and_then(ask);
+    let target = url.clone().map(Target::local).transpose()?;
+    let told = target.as_ref().and_then(|target| ask(target).ok());
     Ok(Found {
         directory,
         occupant,
@@ -103,6 +114,18 @@ impl State {
 }
 
 impl Found {
+    /// A node that is known by its management realm alone.
+    fn of(target: &Target) -> anyhow::Result<Self> {
+        let told = ask(target)?;
+        Ok(Self {
+            directory: told.directory.clone().into(),
+            occupant: None,
+            url: Some(target.url.clone()),
+            told: Some(told),
+            no_directory: true,
+        })
+    }
+
     /// For programs: every list is present, even if it is empty.
     fn to_json(&self, state: State) -> Json {
         let (occupant, told) = (self.occupant.as_ref(), self.told.as_ref());
@@ -186,32 +209,33 @@ impl Found {
 struct Told {
     pid: u64,
     started: String,
+    directory: String,
     /// Its addresses and problems, each with its name.
     rows: Vec<(&'static str, String)>,
     /// The answer of `crossbar.get_worker` for each.
     workers: Vec<Json>,
 }
 
-/// Queries the node; `None` without an answer, because the node's state is known without.
-fn ask(url: &str) -> Option<Told> {
+/// Queries the node.
+fn ask(target: &Target) -> anyhow::Result<Told> {
     const PATIENCE: Duration = Duration::from_secs(5);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        .build()
-        .ok()?;
+        .build()?;
     runtime.block_on(async {
-        let told = tokio::time::timeout(PATIENCE, read(url)).await;
-        told.ok()?.ok()
+        let told = tokio::time::timeout(PATIENCE, read(target)).await;
+        told.with_context(|| format!("the node at {} does not answer", target.url))?
     })
 }
 
-async fn read(url: &str) -> anyhow::Result<Told> {
-    let client = management::join(url).await?;
+async fn read(target: &Target) -> anyhow::Result<Told> {
+    let client = target.join().await?;
     let told = async {
         let status = management::call(&client, "crossbar.get_status", args![]).await?;
         let mut told = Told {
             pid: status["pid"].as_u64().unwrap_or_default(),
             started: status["started"].as_str().unwrap_or_default().to_owned(),
+            directory: status["directory"].as_str().unwrap_or_default().to_owned(),
             rows: Vec::new(),
             workers: Vec::new(),
         };

@@ -1,40 +1,52 @@
 //! `crosstie stop`: stops the node of a node directory, or the one on its embedded default in the current one, and
 //! waits for its end.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use crosstie_client::{CallError, args};
+use crosstie_client::{CallError, State, args};
 use crosstie_node::directory::{is_held_by, occupant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 use crate::embedded::SOCKET;
-use crate::management::{self, embedded, locate_if_any};
+use crate::management::{self, Place, Target, embedded, locate_if_any};
 use crate::wait_for;
 
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(20);
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Node directory; by default $CROSSTIE_DIR or $CROSSBAR_DIR, `.crossbar`, or the current one.
-    #[arg(long, value_name = "DIRECTORY")]
-    cbdir: Option<PathBuf>,
+    #[command(flatten)]
+    place: Place,
     /// Maximum time for the node to stop.
     #[arg(long, value_name = "SECONDS", default_value = "30")]
     timeout: u32,
 }
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
-    // A node on its embedded default occupies no directory.
-    let beside = match arguments.cbdir {
-        Some(_) => None,
-        None => embedded(&std::env::current_dir()?.join(SOCKET)),
+    let cbdir = match arguments.place.chosen()? {
+        None => arguments.place.cbdir().map(Path::to_owned),
+        Some(chosen) => match chosen.context.cbdir {
+            None => {
+                return stop_remote(&arguments.place.target()?, &chosen.name, arguments.timeout);
+            }
+            cbdir => cbdir,
+        },
     };
-    let directory = match (locate_if_any(arguments.cbdir), &beside) {
+    // A node on its embedded default occupies no directory.
+    let beside = match (&cbdir, arguments.place.socket()) {
+        (_, Some(socket)) => match embedded(&std::env::current_dir()?.join(socket)) {
+            Some(url) => return stop_embedded(&url, arguments.timeout),
+            None => bail!("no node runs at '{}'", socket.display()),
+        },
+        (Some(_), None) => None,
+        (None, None) => embedded(&std::env::current_dir()?.join(SOCKET)),
+    };
+    let directory = match (locate_if_any(cbdir), &beside) {
         (Ok(Some(directory)), _) => directory,
         (_, Some(url)) => return stop_embedded(url, arguments.timeout),
         (Ok(None), None) => {
@@ -87,7 +99,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
 fn stop_embedded(url: &str, timeout: u32) -> anyhow::Result<ExitCode> {
     wait_for(async {
         // The socket of a killed node still exists.
-        let Ok(client) = management::join(url).await else {
+        let Ok(client) = Target::local(url.to_owned())?.join().await else {
             say!("No node runs here")?;
             return Ok(ExitCode::from(1));
         };
@@ -108,6 +120,27 @@ fn stop_embedded(url: &str, timeout: u32) -> anyhow::Result<ExitCode> {
             );
         }
         say!("Stopped the node here, process {pid}")?;
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+/// Stops the node of a context, which may be on another machine, and waits until its management realm has ended.
+fn stop_remote(target: &Target, context: &str, timeout: u32) -> anyhow::Result<ExitCode> {
+    wait_for(async {
+        let client = target.join_once().await?;
+        match management::call(&client, "crossbar.shutdown", args![]).await {
+            Ok(_) | Err(CallError::Disconnected(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let mut states = client.state();
+        let ended = states.wait_for(|state| matches!(state, State::Ended(_)));
+        let limit = Duration::from_secs(timeout.into());
+        if tokio::time::timeout(limit, ended).await.is_err() {
+            bail!(
+                "the node of context '{context}' was asked to end and still answers after {timeout} s"
+            );
+        }
+        say!("Stopped the node of context '{context}'")?;
         Ok(ExitCode::SUCCESS)
     })
 }

@@ -44,11 +44,11 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let program = program
         .to_str()
         .with_context(|| format!("the path '{}' is not UTF-8", program.display()))?;
-    let url = arguments.place.management_url()?;
+    let target = arguments.place.target()?;
     let ms = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
     let (over, timeout) = (ms(arguments.over), ms(arguments.timeout));
     wait_for(async {
-        let realm = ManagementRealm::join(&url, None).await?;
+        let realm = ManagementRealm::join(&target, None).await?;
         let answer = realm
             .call_for_long("crossbar.upgrade", args![program, over, timeout])
             .await;

@@ -14,15 +14,20 @@ use crosstie_wamp::codec::{self, Limits};
 
 use crosstie_terminal::credentials::Credentials;
 
+use crate::context::Choice;
+
 /// How to reach the router.
 #[derive(clap::Args)]
 pub(crate) struct Connection {
-    /// Router: ws://, wss://, rs://, rss://, ws+unix:PATH or rs+unix:PATH.
-    #[arg(long, default_value = "ws://127.0.0.1:8080/ws")]
-    url: String,
-    /// Realm to join.
-    #[arg(long, default_value = "realm1")]
-    realm: String,
+    /// Router: ws://, wss://, rs://, rss://, ws+unix:PATH or rs+unix:PATH; by default that of the context, or
+    /// ws://127.0.0.1:8080/ws.
+    #[arg(long)]
+    url: Option<String>,
+    /// Realm to join; by default that of the context, or realm1.
+    #[arg(long)]
+    realm: Option<String>,
+    #[command(flatten)]
+    context: Choice,
     /// Serializer to request; by default any that the router supports.
     #[arg(long, value_enum)]
     serializer: Option<SerializerName>,
@@ -78,9 +83,41 @@ impl Connection {
         Ok(client)
     }
 
+    /// The address, the realm and the login: of the options, and else of the context.
+    fn addressed(&self) -> anyhow::Result<Config> {
+        // The login of a context is for its own address.
+        let chosen = match &self.url {
+            Some(_) => None,
+            None => self.context.resolve()?,
+        };
+        let (mut config, realm) = match &chosen {
+            Some(chosen) => {
+                let Some(url) = &chosen.context.url else {
+                    bail!(
+                        "context '{0}' has no --url of a router: `crosstie context add {0} --replace` names one",
+                        chosen.name
+                    );
+                };
+                (chosen.config(url)?, chosen.context.realm.as_ref())
+            }
+            None => {
+                let url = self.url.as_deref();
+                (Config::new(url.unwrap_or("ws://127.0.0.1:8080/ws"))?, None)
+            }
+        };
+        if let Some(realm) = self.realm.as_ref().or(realm) {
+            config.realm.clone_from(realm);
+        }
+        if chosen.is_none() || !self.credentials.is_default() {
+            config.authenticator = self.credentials.authenticator()?;
+        }
+        config.tls.ca_files.extend(self.ca.iter().cloned());
+        config.tls.insecure |= self.insecure;
+        Ok(config)
+    }
+
     async fn connect_with(&self, reconnect: Option<Backoff>) -> anyhow::Result<Client> {
-        let mut config = Config::new(&self.url)?;
-        config.realm.clone_from(&self.realm);
+        let mut config = self.addressed()?;
         if let Some(name) = self.serializer {
             config.serializers = vec![match name {
                 SerializerName::Json => Serializer::Json,
@@ -88,22 +125,26 @@ impl Connection {
                 SerializerName::Cbor => Serializer::Cbor,
             }];
         }
-        config.authenticator = self.credentials.authenticator()?;
-        config.tls.ca_files.clone_from(&self.ca);
-        config.tls.insecure = self.insecure;
         let interval = Duration::from_secs_f64(self.ping_interval);
         config.ping_interval = (!interval.is_zero()).then_some(interval);
         config.reconnect = reconnect;
-        Client::connect(config).await.map_err(|error| {
-            let text = match advice(&error) {
-                Some(advice) => format!("{error}\n{advice}"),
-                None => error.to_string(),
-            };
-            match error {
-                ConnectError::Aborted { .. } => Refused(text).into(),
-                _ => anyhow::anyhow!(text),
-            }
-        })
+        let connected = Client::connect(config).await;
+        connected.map_err(|error| not_joined(&error, error.to_string(), advice(&error)))
+    }
+}
+
+/// An error with its text and advice, by whose type the exit code is chosen.
+pub(crate) fn not_joined(
+    error: &ConnectError,
+    mut text: String,
+    advice: Option<&str>,
+) -> anyhow::Error {
+    if let Some(advice) = advice {
+        text = [&text, "\n", advice].concat();
+    }
+    match error {
+        ConnectError::Aborted { .. } => Refused(text).into(),
+        _ => anyhow::anyhow!(text),
     }
 }
 

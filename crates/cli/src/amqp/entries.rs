@@ -3,9 +3,8 @@
 use crosstie_client::args;
 use serde_json::{Value as Json, json};
 
-use crate::queues::lists::Column;
+use crate::list::Column;
 use crate::queues::realm::{Broker, ManagementRealm, Refused};
-use crate::queues::table;
 
 /// A request of a command.
 pub(super) enum Asked {
@@ -48,7 +47,8 @@ pub(super) async fn run(
     is_json: bool,
 ) -> Result<String, Refused> {
     match asked {
-        Asked::List(listing) => list(realm, listing, is_json).await,
+        // A list is printed by its form.
+        Asked::List(_) => Ok(String::new()),
         Asked::Put {
             entry,
             body,
@@ -69,13 +69,16 @@ pub(super) async fn run(
     }
 }
 
-async fn list(realm: &ManagementRealm, listing: Listing, is_json: bool) -> Result<String, Refused> {
-    let (vhost, name) = (listing.vhost.as_deref(), listing.name.as_deref());
-    let rows = rows(realm, listing.kind, vhost, name).await?;
-    Ok(match is_json {
-        true => Json::Array(rows).to_string(),
-        false => table::of(listing.columns, &rows),
-    })
+impl Listing {
+    pub(super) async fn rows(&self, realm: &ManagementRealm) -> Result<Vec<Json>, Refused> {
+        rows(
+            realm,
+            self.kind,
+            self.vhost.as_deref(),
+            self.name.as_deref(),
+        )
+        .await
+    }
 }
 
 /// The entries of a kind, of one vhost or name if these are given; each with its `worker`.

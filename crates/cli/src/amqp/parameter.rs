@@ -4,7 +4,7 @@ use clap::Subcommand;
 use serde_json::{Value as Json, json};
 
 use super::entries::{Asked, Existence, Listing};
-use crate::queues::lists::{Column, Show, column};
+use crate::list::{Column, Show, column};
 
 /// List the parameters of vhosts: operator policies and limits.
 #[derive(Subcommand)]

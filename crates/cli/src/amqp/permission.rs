@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::entries::{Asked, Existence, Listing};
-use crate::queues::lists::{Column, Show, column};
+use crate::list::{Column, Show, column};
 
 /// List, set and clear the permissions of users in vhosts.
 ///

@@ -5,7 +5,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value as Json, json};
 
 use super::entries::{Asked, Existence, Listing};
-use crate::queues::lists::{Column, Show, column};
+use crate::list::{Column, Show, column};
 
 /// List, set and clear the policies of vhosts.
 ///

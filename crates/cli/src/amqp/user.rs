@@ -5,8 +5,8 @@ use crosstie_auth::PasswordHash;
 use serde_json::{Value as Json, json};
 
 use super::entries::{Asked, Existence, Listing};
+use crate::list::{Column, Show, column};
 use crate::passwd::{password, salt};
-use crate::queues::lists::{Column, Show, column};
 
 /// List, add, change and delete the AMQP users of a running node.
 ///

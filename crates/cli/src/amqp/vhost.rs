@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value as Json, json};
 
 use super::entries::{Asked, Existence, Listing};
-use crate::queues::lists::{Column, Show, column};
+use crate::list::{Column, Show, column};
 
 /// List, add, describe and delete the vhosts of a running node.
 #[derive(Subcommand)]

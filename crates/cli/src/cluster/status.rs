@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use serde_json::{Value as Json, json};
 
 use super::pages::{Pages, Sample};
-use crate::queues::lists::{Column, Show, column};
-use crate::queues::table;
+use crate::list::table;
+use crate::list::{Column, Show, column};
 
 /// Show how nodes see the others of their realms. Exits with 1 on a fault.
 ///
@@ -85,7 +85,7 @@ impl Found {
     }
 
     pub(super) fn table(&self) -> String {
-        table::of(COLUMNS, &self.rows())
+        table(COLUMNS, &self.rows())
     }
 
     /// Whether each of the nodes sees exactly the others, and calls work between all of them.

@@ -1,21 +1,28 @@
 //! A running node, and the realm to query it in: shared by `stop`, `status` and `queues`.
 
 mod place;
+mod target;
 
+use std::io::IsTerminal as _;
 use std::time::Duration;
 
-use anyhow::Context;
-use crosstie_client::{Arguments, CallError, CallOptions, Client, Config};
+use crosstie_client::{Arguments, CallError, CallOptions, Client};
 use serde_json::Value as Json;
 
+pub(crate) use self::target::Target;
 pub(crate) use place::{Place, embedded, locate, locate_if_any, reached};
 
-/// Enters the management realm at `url`.
-pub(crate) async fn join(url: &str) -> anyhow::Result<Client> {
-    let mut config = Config::new(url)?;
-    config.realm = "crossbar".into();
-    let connected = Client::connect(config).await;
-    connected.with_context(|| format!("cannot reach the node's management realm at {url}"))
+/// Shows that a procedure has not answered yet, on a terminal.
+async fn report_waiting(procedure: &str) {
+    const EVERY: Duration = Duration::from_secs(5);
+    if !std::io::stderr().is_terminal() {
+        std::future::pending::<()>().await;
+    }
+    let what = procedure.rsplit('.').next().unwrap_or(procedure);
+    for seconds in (1_u64..).map(|count| count * EVERY.as_secs()) {
+        tokio::time::sleep(EVERY).await;
+        complain!("{what}: {seconds} s so far");
+    }
 }
 
 /// Calls a procedure that answers with one value.
@@ -36,6 +43,10 @@ pub(crate) async fn call_for_long(
     procedure: &str,
     arguments: Arguments,
 ) -> Result<Json, CallError> {
-    let answer = client.call(procedure, arguments).await?;
+    let call = client.call(procedure, arguments);
+    let answer = tokio::select! {
+        answer = call => answer?,
+        () = report_waiting(procedure) => return Ok(Json::Null),
+    };
     Ok(answer.argument(0).unwrap_or(Json::Null))
 }

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use crosstie_node::directory::{FindError, NodeDirectory, Occupant, is_held_by, occupant};
 
+use super::target::Target;
+use crate::context::{self, Chosen};
 use crate::embedded::{SOCKET, management_socket};
 
 /// Which node is meant.
@@ -16,11 +18,19 @@ pub(crate) struct Place {
     /// Unix socket of a node on its embedded default; by default `crosstie.sock` in the current directory.
     #[arg(long, value_name = "PATH", global = true, conflicts_with = "cbdir")]
     socket: Option<PathBuf>,
+    #[command(flatten)]
+    context: context::Choice,
 }
 
 impl Place {
+    /// Of this machine; contexts are ignored.
     pub(crate) fn new(cbdir: Option<PathBuf>, socket: Option<PathBuf>) -> Self {
-        Self { cbdir, socket }
+        let context = context::Choice::none();
+        Self {
+            cbdir,
+            socket,
+            context,
+        }
     }
 
     /// Whether a place is named, or there is one in the current directory.
@@ -30,8 +40,36 @@ impl Place {
         self.socket.is_some() || !matches!(locate_if_any(self.cbdir.clone()), Ok(None)) || is_here()
     }
 
-    /// The URL of the node's management realm.
-    pub(crate) fn management_url(&self) -> anyhow::Result<String> {
+    /// The node's management realm.
+    pub(crate) fn target(&self) -> anyhow::Result<Target> {
+        match self.chosen()? {
+            None => Target::local(self.management_url()?),
+            Some(chosen) => of_context(&chosen),
+        }
+    }
+
+    /// The context that leads to the node, if no option names its place.
+    pub(crate) fn chosen(&self) -> anyhow::Result<Option<Chosen>> {
+        let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        match (&self.cbdir, &self.socket) {
+            (None, None) if is_set("CROSSTIE_DIR") || is_set("CROSSBAR_DIR") => {
+                self.context.resolve_named()
+            }
+            (None, None) => self.context.resolve(),
+            _ => Ok(None),
+        }
+    }
+
+    pub(crate) fn cbdir(&self) -> Option<&Path> {
+        self.cbdir.as_deref()
+    }
+
+    pub(crate) fn socket(&self) -> Option<&Path> {
+        self.socket.as_deref()
+    }
+
+    /// The URL of the management realm of a node on this machine.
+    fn management_url(&self) -> anyhow::Result<String> {
         let current = std::env::current_dir().context("no current directory")?;
         if let Some(socket) = &self.socket {
             let Some(url) = embedded(&current.join(socket)) else {
@@ -64,6 +102,26 @@ impl Place {
             }
             None => beside.with_context(|| format!("no node runs in '{place}'")),
         }
+    }
+}
+
+/// The node of a context.
+fn of_context(chosen: &Chosen) -> anyhow::Result<Target> {
+    let Chosen { name, context } = chosen;
+    match (&context.management, &context.cbdir) {
+        (Some(url), _) => {
+            let config = chosen.config(url)?;
+            Ok(Target::of(config, url.clone(), Some(name.clone())))
+        }
+        (None, Some(directory)) => {
+            let place = Place::new(Some(directory.clone()), None);
+            let url = place.management_url();
+            Target::local(url.with_context(|| format!("context '{name}'"))?)
+        }
+        (None, None) => bail!(
+            "context '{name}' leads to no node: `crosstie context add {name} --replace` with --management or --cbdir \
+             names one, and the option --cbdir or --socket ignores the context"
+        ),
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 /// Messages are numbered from 1 on, alike by both brokers: the delivery tag of a message is the number of its confirm.
 #[derive(Debug, Default)]
-pub(super) struct Confirmed {
+pub(crate) struct Confirmed {
     /// All messages up to this one are confirmed.
     all_up_to: u64,
     /// For those behind it, in order.
@@ -13,22 +13,22 @@ pub(super) struct Confirmed {
 
 impl Confirmed {
     /// Notes a message that was published.
-    pub(super) fn publish(&mut self) -> u64 {
+    pub(crate) fn publish(&mut self) -> u64 {
         self.behind.push_back(false);
         self.published()
     }
 
-    pub(super) fn published(&self) -> u64 {
+    pub(crate) fn published(&self) -> u64 {
         self.all_up_to + self.behind.len() as u64
     }
 
     /// Messages that may be unconfirmed.
-    pub(super) fn outstanding(&self) -> u64 {
+    pub(crate) fn outstanding(&self) -> u64 {
         self.behind.len() as u64
     }
 
     /// Notes a confirm. Returns the number up to which all messages are confirmed now, if that has changed.
-    pub(super) fn confirm(&mut self, number: u64, multiple: bool) -> Option<u64> {
+    pub(crate) fn confirm(&mut self, number: u64, multiple: bool) -> Option<u64> {
         let behind = number.checked_sub(self.all_up_to + 1)?;
         let last = usize::try_from(behind).ok()?;
         let first = if multiple { 0 } else { last };

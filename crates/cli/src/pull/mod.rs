@@ -1,7 +1,7 @@
 //! `crosstie amqp pull`: moves the messages of another broker's queues into queues of the same names.
 
-mod confirmed;
-mod side;
+pub(crate) mod confirmed;
+pub(crate) mod side;
 mod transfer;
 
 use std::io::IsTerminal as _;
@@ -15,11 +15,14 @@ use serde_json::{Value as Json, json};
 
 use self::side::{Depth, Side};
 use self::transfer::Transfer;
+use crate::list::{Column, Show, column, table};
 use crate::management::Place;
-use crate::queues::lists::{self, Column, Show, column};
+use crate::queues::lists;
 use crate::queues::realm::ManagementRealm;
-use crate::queues::table;
 use crate::wait_for;
+
+/// The name of the connections.
+const NAME: &str = "crosstie amqp pull";
 
 /// Environment variables for URLs with passwords, which others can read on the command line.
 const FROM: &str = "CROSSTIE_PULL_FROM";
@@ -87,8 +90,8 @@ pub(crate) fn run(
         true => queues_of(&to.virtual_host, place, worker)?,
         false => asked.queues.clone(),
     };
-    let mut source = Side::open(&from).context("the other broker")?;
-    let mut target = Side::open(&to).context("the receiving broker")?;
+    let mut source = Side::open(&from, NAME).context("the other broker")?;
+    let mut target = Side::open(&to, NAME).context("the receiving broker")?;
     let present = present(queues, is_listed, &mut source, &mut target)?;
     let total: u64 = present.iter().map(|(_, there, _)| there.messages).sum();
     let mut progress = Progress::new(total);
@@ -135,11 +138,17 @@ fn parsed(text: &str) -> anyhow::Result<TransportUrl> {
 
 /// The queues of a running node's vhost that keep messages.
 fn queues_of(vhost: &str, place: &Place, worker: Option<&str>) -> anyhow::Result<Vec<String>> {
-    let url = place.management_url()?;
+    let target = place.target()?;
     let mut listed = Ok(Vec::new());
     wait_for(async {
-        let realm = ManagementRealm::join(&url, worker.map(str::to_owned)).await?;
-        listed = lists::read(&realm, &lists::QUEUES, Some(vhost)).await;
+        let realm = ManagementRealm::join(&target, worker.map(str::to_owned)).await?;
+        let mut rows = Vec::new();
+        let mut take = |part: Vec<Json>| {
+            rows.extend(part);
+            true
+        };
+        let read = lists::read(&realm, &lists::QUEUES, Some(vhost), &mut take).await;
+        listed = read.map(|()| rows);
         realm.leave().await;
         Ok(ExitCode::SUCCESS)
     })
@@ -199,7 +208,7 @@ fn tell(moved: &[Moved], is_json: bool) -> anyhow::Result<ExitCode> {
             let plural = if moved.len() == 1 { "" } else { "s" };
             format!(
                 "{}\nMoved {total} messages of {} queue{plural}",
-                table::of(&COLUMNS, &rows),
+                table(&COLUMNS, &rows),
                 moved.len()
             )
         }

@@ -7,27 +7,27 @@ use crosstie_amqp::method::QueueDeclare;
 use crosstie_amqp_client::{Connection, ConnectionError, ConnectionOptions, TransportUrl};
 
 /// The only channel.
-pub(super) const CHANNEL: u16 = 1;
+pub(crate) const CHANNEL: u16 = 1;
 
 const NOT_FOUND: u16 = 404;
 
-pub(super) struct Side {
-    pub(super) connection: Connection,
+pub(crate) struct Side {
+    pub(crate) connection: Connection,
     has_channel: bool,
 }
 
 /// What a broker says of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Depth {
+pub(crate) struct Depth {
     /// Messages that no consumer has.
-    pub(super) messages: u64,
-    pub(super) consumers: u32,
+    pub(crate) messages: u64,
+    pub(crate) consumers: u32,
 }
 
 impl Side {
-    pub(super) fn open(url: &TransportUrl) -> Result<Self, ConnectionError> {
+    pub(crate) fn open(url: &TransportUrl, name: &str) -> Result<Self, ConnectionError> {
         let options = ConnectionOptions {
-            name: "crosstie amqp pull".to_owned(),
+            name: name.to_owned(),
             // The other broker may keep this one waiting.
             heartbeat_s: 60,
             reply_timeout: Duration::from_secs(60),
@@ -40,7 +40,7 @@ impl Side {
     }
 
     /// Opens a channel whose numbers begin at 1.
-    pub(super) fn renew(&mut self) -> Result<(), ConnectionError> {
+    pub(crate) fn renew(&mut self) -> Result<(), ConnectionError> {
         if self.has_channel {
             self.connection.close_channel(CHANNEL)?;
             self.has_channel = false;
@@ -53,7 +53,7 @@ impl Side {
     }
 
     /// `None`: there is no such queue.
-    pub(super) fn depth(&mut self, queue: &str) -> Result<Option<Depth>, ConnectionError> {
+    pub(crate) fn depth(&mut self, queue: &str) -> Result<Option<Depth>, ConnectionError> {
         if !self.has_channel {
             self.renew()?;
         }

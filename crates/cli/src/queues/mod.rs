@@ -1,10 +1,10 @@
-//! `crosstie queues`, `exchanges`, `bindings` and `connections`: the contents of a running node's AMQP vhosts, and an
-//! operator's few actions on them.
+//! `crosstie queues`, `sessions` and their like: the contents of a running node's vhosts and realms, and an operator's
+//! few actions on them.
 
+pub(crate) mod kill;
 pub(crate) mod lists;
 pub(crate) mod realm;
 pub(crate) mod sessions;
-pub(crate) mod table;
 
 use std::process::ExitCode;
 
@@ -13,7 +13,8 @@ use crosstie_client::args;
 use serde_json::Value as Json;
 
 use self::lists::List;
-use self::realm::Asked;
+use self::realm::{Asked, ManagementRealm};
+use crate::list::{Form, Printer};
 use crate::wait_for;
 
 /// List the queues of a running node's AMQP vhosts; purge or delete one.
@@ -71,6 +72,20 @@ pub(crate) struct BindingsArguments {
     asked: Asked,
 }
 
+/// List the channels of a running node's AMQP connections.
+#[derive(Args)]
+pub(crate) struct ChannelsArguments {
+    #[command(flatten)]
+    asked: Asked,
+}
+
+/// List the consumers of a running node's AMQP queues.
+#[derive(Args)]
+pub(crate) struct ConsumersArguments {
+    #[command(flatten)]
+    asked: Asked,
+}
+
 #[derive(Subcommand)]
 enum ListAction {
     /// List the bindings (the default).
@@ -108,7 +123,7 @@ pub(crate) fn queues(arguments: QueuesArguments) -> anyhow::Result<ExitCode> {
         Some(QueuesAction::Delete { queue }) => ("delete", queue),
     };
     wait_for(async {
-        let realm = asked.join().await?;
+        let realm = asked.join_to_change().await?;
         let vhost = asked.vhost_or_default();
         let done = async {
             let worker = realm.worker_with(vhost).await?;
@@ -138,7 +153,7 @@ pub(crate) fn exchanges(arguments: ExchangesArguments) -> anyhow::Result<ExitCod
         Some(ExchangesAction::Delete { exchange }) => exchange,
     };
     wait_for(async {
-        let realm = asked.join().await?;
+        let realm = asked.join_to_change().await?;
         let vhost = asked.vhost_or_default();
         let done = async {
             let worker = realm.worker_with(vhost).await?;
@@ -160,6 +175,14 @@ pub(crate) fn bindings(arguments: &BindingsArguments) -> anyhow::Result<ExitCode
     list(&arguments.asked, &lists::BINDINGS)
 }
 
+pub(crate) fn channels(arguments: &ChannelsArguments) -> anyhow::Result<ExitCode> {
+    list(&arguments.asked, &lists::CHANNELS)
+}
+
+pub(crate) fn consumers(arguments: &ConsumersArguments) -> anyhow::Result<ExitCode> {
+    list(&arguments.asked, &lists::CONSUMERS)
+}
+
 pub(crate) fn connections(arguments: ConnectionsArguments) -> anyhow::Result<ExitCode> {
     let ConnectionsArguments { action, asked } = arguments;
     let (connection, reason) = match action {
@@ -167,7 +190,7 @@ pub(crate) fn connections(arguments: ConnectionsArguments) -> anyhow::Result<Exi
         Some(ConnectionsAction::Close { connection, reason }) => (connection, reason),
     };
     wait_for(async {
-        let realm = asked.join().await?;
+        let realm = asked.join_to_change().await?;
         let done = async {
             let worker = realm.only_worker().await?;
             let procedure = format!("crossbar.worker.{worker}.close_amqp_connection");
@@ -182,15 +205,23 @@ pub(crate) fn connections(arguments: ConnectionsArguments) -> anyhow::Result<Exi
 fn list(asked: &Asked, list: &'static List) -> anyhow::Result<ExitCode> {
     wait_for(async {
         let realm = asked.join().await?;
-        let rows = lists::read(&realm, list, asked.vhost()).await;
+        let listed = print(&realm, list, asked.vhost(), &asked.form).await;
         realm.leave().await;
-        match rows {
-            Ok(rows) if asked.json => say!("{}", Json::Array(rows))?,
-            Ok(rows) => say!("{}", table::of(list.columns, &rows))?,
-            Err(refused) => return refused.told(),
-        };
-        Ok(ExitCode::SUCCESS)
+        listed
     })
+}
+
+/// Prints a list while it is read.
+async fn print(
+    realm: &ManagementRealm,
+    list: &'static List,
+    within: Option<&str>,
+    form: &Form,
+) -> anyhow::Result<ExitCode> {
+    form.run(list.columns, async |printer: &mut Printer<'_>| {
+        lists::read(realm, list, within, &mut |part| printer.add(part)).await
+    })
+    .await
 }
 
 /// Prints the result, or the reason for a refusal.

@@ -1,13 +1,11 @@
 //! A node's management realm, for queries about AMQP.
 
-use std::fmt;
-use std::process::ExitCode;
-
-use anyhow::bail;
-use crosstie_client::{ApplicationError, Arguments, CallError, Client, args};
+use crosstie_client::{Arguments, Client, args};
 use serde_json::Value as Json;
 
-use crate::management::{self, Place};
+use crate::list::Form;
+use crate::management::{self, Place, Target};
+pub(crate) use crate::refused::Refused;
 
 /// Of which node, of what in it, and in which form.
 #[derive(clap::Args)]
@@ -18,9 +16,8 @@ pub(super) struct Asked {
     /// Worker; by default all.
     #[arg(long, value_name = "ID", global = true)]
     worker: Option<String>,
-    /// Print JSON: a list of objects.
-    #[arg(long, global = true)]
-    pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) form: Form,
     #[command(flatten)]
     place: Place,
 }
@@ -34,9 +31,14 @@ impl Asked {
         self.vhost().unwrap_or("/")
     }
 
+    /// For a change: the options of a list are refused.
+    pub(super) async fn join_to_change(&self) -> anyhow::Result<ManagementRealm> {
+        self.form.check_unused()?;
+        self.join().await
+    }
+
     pub(super) async fn join(&self) -> anyhow::Result<ManagementRealm> {
-        let url = self.place.management_url()?;
-        ManagementRealm::join(&url, self.worker.clone()).await
+        ManagementRealm::join(&self.place.target()?, self.worker.clone()).await
     }
 }
 
@@ -53,20 +55,10 @@ pub(crate) struct Broker {
     pub(crate) vhosts: Vec<String>,
 }
 
-/// A refusal: an answer, not a failure of this program.
-pub(crate) enum Refused {
-    /// By the node.
-    Application(Box<ApplicationError>),
-    /// By this program: the object is ambiguous, or missing.
-    Here(String),
-    /// The answer did not arrive.
-    Lost(anyhow::Error),
-}
-
 impl ManagementRealm {
-    /// Joins the realm at `url`; queries only that worker, if one is named.
-    pub(crate) async fn join(url: &str, worker: Option<String>) -> anyhow::Result<Self> {
-        let client = management::join(url).await?;
+    /// Joins the realm; queries only that worker, if one is named.
+    pub(crate) async fn join(target: &Target, worker: Option<String>) -> anyhow::Result<Self> {
+        let client = target.join().await?;
         Ok(Self { client, worker })
     }
 
@@ -190,42 +182,4 @@ fn names(list: &Json, name: impl Fn(&Json) -> Option<&str>) -> Vec<String> {
     items
         .filter_map(|item| name(item).map(str::to_owned))
         .collect()
-}
-
-impl From<CallError> for Refused {
-    fn from(error: CallError) -> Self {
-        match error {
-            CallError::Application(error) => Self::Application(Box::new(error)),
-            error => Self::Lost(error.into()),
-        }
-    }
-}
-
-impl Refused {
-    /// Whether the node has no such object.
-    pub(crate) fn is_no_such_object(&self) -> bool {
-        matches!(self, Self::Application(error) if error.uri == "crossbar.error.no_such_object")
-    }
-
-    /// Prints it. A missing answer is an error of the program.
-    pub(crate) fn told(self) -> anyhow::Result<ExitCode> {
-        if let Self::Lost(error) = self {
-            bail!(error);
-        }
-        complain!("crosstie: {self}");
-        Ok(ExitCode::FAILURE)
-    }
-}
-
-impl fmt::Display for Refused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Application(error) => match error.arguments.argument::<String>(0) {
-                Ok(text) => f.write_str(&text),
-                Err(_) => error.fmt(f),
-            },
-            Self::Here(text) => f.write_str(text),
-            Self::Lost(error) => error.fmt(f),
-        }
-    }
 }

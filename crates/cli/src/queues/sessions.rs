@@ -1,4 +1,4 @@
-//! `crosstie sessions`: the WAMP sessions of a running node, and the end of one of them.
+//! `crosstie sessions`, `registrations` and `subscriptions`: the WAMP realms of a running node.
 
 use std::process::ExitCode;
 
@@ -6,9 +6,10 @@ use clap::{Args, Subcommand};
 use crosstie_client::args;
 use serde_json::Value as Json;
 
-use super::lists::SESSIONS;
+use super::lists::{List, REGISTRATIONS, SESSIONS, SUBSCRIPTIONS};
 use super::realm::{ManagementRealm, Refused};
-use super::{said, table};
+use super::{print, said};
+use crate::list::Form;
 use crate::management::Place;
 use crate::wait_for;
 
@@ -17,15 +18,35 @@ use crate::wait_for;
 pub(crate) struct SessionsArguments {
     #[command(subcommand)]
     action: Option<SessionsAction>,
+    #[command(flatten)]
+    asked: Asked,
+}
+
+/// List the registrations of a running node's WAMP realms: procedures and patterns, each with its callees here.
+#[derive(Args)]
+pub(crate) struct RegistrationsArguments {
+    #[command(flatten)]
+    asked: Asked,
+}
+
+/// List the subscriptions of a running node's WAMP realms: topics and patterns, each with its subscribers here.
+#[derive(Args)]
+pub(crate) struct SubscriptionsArguments {
+    #[command(flatten)]
+    asked: Asked,
+}
+
+/// Of which node and realm, and in which form.
+#[derive(Args)]
+struct Asked {
     /// Realm; by default all.
     #[arg(long, global = true)]
     realm: Option<String>,
     /// Worker; by default all.
     #[arg(long, value_name = "ID", global = true)]
     worker: Option<String>,
-    /// Print JSON: a list of objects.
-    #[arg(long, global = true)]
-    json: bool,
+    #[command(flatten)]
+    form: Form,
     #[command(flatten)]
     place: Place,
 }
@@ -45,65 +66,38 @@ enum SessionsAction {
 }
 
 pub(crate) fn run(arguments: SessionsArguments) -> anyhow::Result<ExitCode> {
-    let SessionsArguments {
-        action,
-        realm: of_realm,
-        worker,
-        json,
-        place,
-    } = arguments;
+    let SessionsArguments { action, asked } = arguments;
+    let Some(SessionsAction::Close { session, reason }) = action else {
+        return list(&asked, &SESSIONS);
+    };
+    asked.form.check_unused()?;
     wait_for(async {
-        let realm = ManagementRealm::join(&place.management_url()?, worker).await?;
-        if let Some(SessionsAction::Close { session, reason }) = action {
-            let closed = close(&realm, session, reason.as_deref()).await;
-            realm.leave().await;
-            return said(closed, |_| format!("Closed session {session}"));
-        }
-        let rows = read(&realm, of_realm.as_deref()).await;
+        let realm = ManagementRealm::join(&asked.place.target()?, asked.worker).await?;
+        let closed = close(&realm, session, reason.as_deref()).await;
         realm.leave().await;
-        match rows {
-            Ok(rows) if json => say!("{}", Json::Array(rows))?,
-            Ok(rows) => say!("{}", table::of(SESSIONS.columns, &rows))?,
-            Err(refused) => return refused.told(),
-        };
-        Ok(ExitCode::SUCCESS)
+        said(closed, |_| format!("Closed session {session}"))
     })
 }
 
-/// All of them, worker by worker; each with its `worker`.
-async fn read(realm: &ManagementRealm, of_realm: Option<&str>) -> Result<Vec<Json>, Refused> {
-    let mut rows = Vec::new();
-    let mut is_there = of_realm.is_none();
-    for worker in realm.routers().await? {
-        let procedure = format!("crossbar.worker.{worker}.{}", SESSIONS.procedure);
-        let from = rows.len();
-        // A list arrives in parts; an empty one is its end.
-        loop {
-            let arguments = args![of_realm, rows.len() - from];
-            let part = match realm.call(&procedure, arguments).await {
-                // Another worker may have it.
-                Err(refused) if of_realm.is_some() && refused.is_no_such_object() => break,
-                part => part?,
-            };
-            is_there = true;
-            let Json::Array(part) = part else { break };
-            if part.is_empty() {
-                break;
-            }
-            rows.extend(part.into_iter().map(|mut row| {
-                row["worker"] = worker.as_str().into();
-                row
-            }));
-        }
-    }
-    match (is_there, of_realm) {
-        (false, Some(name)) => Err(Refused::Here(format!("there is no realm '{name}'"))),
-        _ => Ok(rows),
-    }
+pub(crate) fn registrations(arguments: &RegistrationsArguments) -> anyhow::Result<ExitCode> {
+    list(&arguments.asked, &REGISTRATIONS)
+}
+
+pub(crate) fn subscriptions(arguments: &SubscriptionsArguments) -> anyhow::Result<ExitCode> {
+    list(&arguments.asked, &SUBSCRIPTIONS)
+}
+
+fn list(asked: &Asked, list: &'static List) -> anyhow::Result<ExitCode> {
+    wait_for(async {
+        let realm = ManagementRealm::join(&asked.place.target()?, asked.worker.clone()).await?;
+        let listed = print(&realm, list, asked.realm.as_deref(), &asked.form).await;
+        realm.leave().await;
+        listed
+    })
 }
 
 /// On any worker that has it.
-async fn close(
+pub(super) async fn close(
     realm: &ManagementRealm,
     session: u64,
     reason: Option<&str>,
@@ -115,5 +109,7 @@ async fn close(
             closed => return closed,
         }
     }
-    Err(Refused::Here(format!("there is no session {session}")))
+    Err(Refused::Here(format!(
+        "there is no session {session}; `crosstie sessions` lists them"
+    )))
 }

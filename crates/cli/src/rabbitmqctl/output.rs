@@ -4,7 +4,7 @@ use serde_json::{Value as Json, json};
 
 use super::failure::Failure;
 use super::words::Words;
-use crate::queues::table::printable;
+use crate::list::printable;
 
 /// The outcome of a command.
 pub(super) enum Output {

@@ -12,6 +12,7 @@ use super::failure::Failure;
 use super::words::Words;
 use crate::amqp::{definitions, entries};
 use crate::management::Place;
+use crate::queues::lists::API_PART_MAX;
 use crate::queues::realm::{ManagementRealm, Refused};
 use crate::service::unit::CBDIR;
 
@@ -197,12 +198,12 @@ impl Session {
         let unreachable = |why: &str| Failure::check(&unreachable(shown, why));
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| Failure::software(&error.to_string()))?;
-        let url = self.place.management_url();
-        let url = url.map_err(|error| unreachable(&crate::chain(&error)))?;
+        let target = self.place.target();
+        let target = target.map_err(|error| unreachable(&crate::chain(&error)))?;
         let limit = self.left().unwrap_or(Duration::MAX);
         let reached = runtime.block_on(async {
             tokio::time::timeout(limit, async {
-                let joined = ManagementRealm::join(&url, self.worker.clone()).await;
+                let joined = ManagementRealm::join(&target, self.worker.clone()).await;
                 let realm = joined.map_err(|error| unreachable(&crate::chain(&error)))?;
                 let name = name_of(&realm).await.map_err(Failure::from)?;
                 Ok::<_, Failure>((realm, name))
@@ -265,9 +266,6 @@ fn reason(body: &Json) -> String {
         .to_owned()
 }
 
-/// Rows of a full part of a list.
-const PART_MAX: usize = 5_000;
-
 async fn listed(realm: &ManagementRealm, path: &str) -> Result<Option<Vec<Json>>, Refused> {
     let mut rows = Vec::new();
     let mut is_there = false;
@@ -286,7 +284,7 @@ async fn listed(realm: &ManagementRealm, path: &str) -> Result<Option<Vec<Json>>
             let Json::Array(part) = answer["body"].take() else {
                 break;
             };
-            let is_last = part.len() < PART_MAX;
+            let is_last = part.len() < API_PART_MAX;
             rows.extend(part);
             if is_last {
                 break;

@@ -5,8 +5,8 @@ use std::path::Path;
 use crosstie_store::{Checked, CheckedQueue, CheckedVhost};
 use serde_json::{Value as Json, json};
 
-use crate::queues::lists::{Column, Show, column};
-use crate::queues::table;
+use crate::list::table;
+use crate::list::{Column, Show, column};
 
 const COLUMNS: [Column; 6] = [
     column("vhost", Show::Text("vhost")),
@@ -24,7 +24,7 @@ pub(super) fn text(path: &Path, checked: &Checked) -> String {
         // The last column only if it says something.
         let has_acknowledgements = checked.queues().any(|queue| queue.acknowledgements > 0);
         let columns = COLUMNS.len() - usize::from(!has_acknowledgements);
-        lines.push(table::of(&COLUMNS[..columns], &rows));
+        lines.push(table(&COLUMNS[..columns], &rows));
         lines.push(String::new());
     }
     for fault in &checked.faults {
