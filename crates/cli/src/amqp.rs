@@ -4,6 +4,8 @@
 pub(crate) mod definitions;
 pub(crate) mod entries;
 mod limit;
+mod message_json;
+pub(crate) mod messages;
 mod parameter;
 mod permission;
 mod policy;
@@ -13,7 +15,7 @@ mod vhost;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use crosstie_client::{Arguments, args};
 use serde_json::Value as Json;
@@ -23,8 +25,8 @@ use crate::management::Place;
 use crate::queues::realm::{ManagementRealm, Refused};
 use crate::{pull, release, wait_for};
 
-/// Change users, vhosts, permissions, policies and limits; move messages of another broker here; list, move, recover
-/// and release replicated vhosts.
+/// Publish, get and consume messages; change users, vhosts, permissions, policies and limits; move messages of another
+/// broker here; list, move, recover and release replicated vhosts.
 #[derive(Args)]
 pub(crate) struct AmqpArguments {
     #[command(subcommand)]
@@ -44,6 +46,9 @@ enum Action {
     List,
     Move(MoveArguments),
     Pull(pull::PullArguments),
+    Publish(Box<messages::PublishArguments>),
+    Get(messages::GetArguments),
+    Consume(messages::ConsumeArguments),
     Recover(RecoverArguments),
     Release(release::ReleaseArguments),
     #[command(subcommand)]
@@ -141,6 +146,9 @@ pub(crate) fn run(arguments: AmqpArguments) -> anyhow::Result<ExitCode> {
         let worker = arguments.worker.as_deref();
         return pull::run(asked, &arguments.place, worker, is_json);
     }
+    if let Some(exit_code) = messages(&arguments)? {
+        return Ok(exit_code);
+    }
     // A password is prompted for before the node is asked.
     let task = Task::of(arguments.action)?;
     let target = arguments.place.target()?;
@@ -191,6 +199,34 @@ pub(crate) fn run(arguments: AmqpArguments) -> anyhow::Result<ExitCode> {
     })
 }
 
+/// The commands that are clients of a broker; `None` for the others.
+fn messages(arguments: &AmqpArguments) -> anyhow::Result<Option<ExitCode>> {
+    let is_client = matches!(
+        arguments.action,
+        Action::Publish(_) | Action::Get(_) | Action::Consume(_)
+    );
+    if !is_client {
+        return Ok(None);
+    }
+    arguments.form.check_unused()?;
+    let place = &arguments.place;
+    let option = [
+        ("--worker", arguments.worker.is_some()),
+        ("--cbdir", place.cbdir().is_some()),
+        ("--socket", place.socket().is_some()),
+    ];
+    if let Some((option, _)) = option.iter().find(|(_, is_given)| *is_given) {
+        bail!("{option} names no broker, expected --url or a context with --amqp");
+    }
+    let done = match &arguments.action {
+        Action::Publish(asked) => messages::publish(asked, place),
+        Action::Get(asked) => messages::get(asked, place),
+        Action::Consume(asked) => messages::consume(asked, place),
+        _ => return Ok(None),
+    };
+    done.map(Some)
+}
+
 /// The request of a command.
 enum Task {
     List,
@@ -208,7 +244,11 @@ impl Task {
             Action::List => Self::List,
             Action::Move(asked) => Self::Move(asked),
             Action::Recover(asked) => Self::Recover(asked),
-            Action::Pull(_) | Action::Release(_) => Self::Other,
+            Action::Pull(_)
+            | Action::Release(_)
+            | Action::Publish(_)
+            | Action::Get(_)
+            | Action::Consume(_) => Self::Other,
             Action::User(action) => Self::Entries(action.asked()?),
             Action::Vhost(action) => Self::Entries(action.asked()),
             Action::Permission(action) => Self::Entries(action.asked()),

@@ -75,6 +75,7 @@ const GROUPS: [Group; 4] = [
             ("register", "Register a procedure and answer its calls"),
             ("publish", "Publish to a topic"),
             ("subscribe", "Subscribe to a topic and print its events"),
+            ("wait-for", "Wait for a procedure, a queue or a node"),
             ("oslo", "Serve and call by oslo.messaging's RPC"),
             ("roundtrip", "Run a caller or a callee, one call at a time"),
         ],

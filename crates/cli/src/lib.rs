@@ -10,6 +10,7 @@ use crosstie_terminal::{chain, logging, output, signals, wait_for};
 extern crate crosstie_terminal;
 
 mod amqp;
+mod awaiting;
 mod backup;
 mod behind_proxy;
 mod call;
@@ -101,6 +102,7 @@ enum Command {
     Subscriptions(queues::sessions::SubscriptionsArguments),
     Kill(queues::kill::KillArguments),
     Context(context::Arguments),
+    WaitFor(awaiting::Arguments),
     /// Set up and watch several nodes of the same realms, or try a demo.
     #[command(subcommand)]
     Cluster(cluster::Cluster),
@@ -179,6 +181,7 @@ pub fn main() -> ExitCode {
         Command::Subscriptions(arguments) => queues::sessions::subscriptions(&arguments),
         Command::Kill(arguments) => queues::kill::run(arguments),
         Command::Context(arguments) => context::run(arguments),
+        Command::WaitFor(arguments) => awaiting::run(arguments),
         Command::Cluster(command) => cluster::run(command),
         Command::Keys(arguments) => keys::run(arguments),
         Command::Passwd(arguments) => passwd::run(arguments),

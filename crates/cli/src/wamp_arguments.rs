@@ -71,6 +71,11 @@ impl From<Match> for MatchPolicy {
 }
 
 impl Connection {
+    /// Refuses options and contexts that no wait makes right.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        self.addressed().map(drop)
+    }
+
     /// For one request: a lost connection is an error.
     pub(crate) async fn connect(&self) -> anyhow::Result<Client> {
         self.connect_with(None).await
