@@ -49,6 +49,7 @@ mod status;
 mod stop;
 mod store;
 mod subscribe;
+mod tail;
 mod upgrade;
 mod version;
 mod wamp_arguments;
@@ -84,6 +85,7 @@ enum Command {
     Undrain(drain::UndrainArguments),
     Upgrade(upgrade::Arguments),
     LogLevel(log_level::Arguments),
+    Tail(tail::Arguments),
     /// Show whether the node of a node directory runs.
     Status(status::Arguments),
     Queues(queues::QueuesArguments),
@@ -101,6 +103,7 @@ enum Command {
     #[command(visible_alias = "topics")]
     Subscriptions(queues::sessions::SubscriptionsArguments),
     Kill(queues::kill::KillArguments),
+    Top(queues::top::TopArguments),
     Context(context::Arguments),
     WaitFor(awaiting::Arguments),
     /// Set up and watch several nodes of the same realms, or try a demo.
@@ -164,6 +167,7 @@ pub fn main() -> ExitCode {
         Command::Drain(arguments) => drain::drain(arguments),
         Command::Undrain(arguments) => drain::undrain(arguments),
         Command::Upgrade(arguments) => upgrade::run(arguments),
+        Command::Tail(arguments) => tail::run(&arguments),
         Command::LogLevel(arguments) => log_level::run(arguments),
         Command::Status(arguments) => status::run(arguments),
         Command::Queues(arguments) => queues::queues(arguments),
@@ -179,6 +183,7 @@ pub fn main() -> ExitCode {
         Command::Sessions(arguments) => queues::sessions::run(arguments),
         Command::Registrations(arguments) => queues::sessions::registrations(&arguments),
         Command::Subscriptions(arguments) => queues::sessions::subscriptions(&arguments),
+        Command::Top(arguments) => queues::top::run(&arguments),
         Command::Kill(arguments) => queues::kill::run(arguments),
         Command::Context(arguments) => context::run(arguments),
         Command::WaitFor(arguments) => awaiting::run(arguments),

@@ -32,7 +32,7 @@ pub(crate) struct Form {
 }
 
 /// An interval between two readings of a list.
-fn interval(text: &str) -> anyhow::Result<Duration> {
+pub(crate) fn interval(text: &str) -> anyhow::Result<Duration> {
     match duration(text)? {
         interval if interval >= Duration::from_millis(100) => Ok(interval),
         _ => bail!("expected an interval of at least 100ms"),
@@ -40,6 +40,14 @@ fn interval(text: &str) -> anyhow::Result<Duration> {
 }
 
 impl Form {
+    pub(crate) fn new(json: bool, columns: Vec<String>, watch: Option<Duration>) -> Self {
+        Self {
+            json,
+            columns,
+            watch,
+        }
+    }
+
     /// Whether the answer is for a program.
     pub(crate) fn is_json(&self) -> bool {
         self.json

@@ -5,6 +5,7 @@ pub(crate) mod kill;
 pub(crate) mod lists;
 pub(crate) mod realm;
 pub(crate) mod sessions;
+pub(crate) mod top;
 
 use std::process::ExitCode;
 
