@@ -32,6 +32,7 @@ const GROUPS: [Group; 4] = [
                 "Check a stopped node's store; salvage a damaged one",
             ),
             ("restore", "Put a backup in the place of a store"),
+            ("completions", "Print the completions of a shell"),
             ("version", "Print the version and the platform"),
         ],
     ),

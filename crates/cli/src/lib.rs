@@ -16,6 +16,7 @@ mod behind_proxy;
 mod call;
 mod check;
 mod cluster;
+mod completions;
 mod context;
 mod convert;
 mod drain;
@@ -113,6 +114,9 @@ enum Command {
     Passwd(passwd::Arguments),
     #[command(subcommand)]
     Service(service::Service),
+    Completions(completions::Arguments),
+    #[command(hide = true)]
+    Complete(completions::CompleteArguments),
     /// Print the version and the platform.
     Version(version::Arguments),
 }
@@ -191,6 +195,8 @@ pub fn main() -> ExitCode {
         Command::Keys(arguments) => keys::run(arguments),
         Command::Passwd(arguments) => passwd::run(arguments),
         Command::Service(command) => service::run(command),
+        Command::Completions(arguments) => completions::run(&arguments),
+        Command::Complete(arguments) => completions::complete(&arguments, command()),
         Command::Version(arguments) => version::run(arguments),
     };
     crosstie_terminal::end(outcome, exit_code)

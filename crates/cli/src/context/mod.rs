@@ -19,6 +19,14 @@ pub(crate) use self::verb::{Arguments, run};
 /// The environment variable that names one.
 const VARIABLE: &str = "CROSSTIE_CONTEXT";
 
+/// The names of all contexts.
+pub(crate) fn names() -> anyhow::Result<Vec<String>> {
+    let Some(path) = file::path() else {
+        return Ok(Vec::new());
+    };
+    Ok(Contexts::read(&path)?.contexts.into_keys().collect())
+}
+
 /// Which context is meant.
 #[derive(clap::Args)]
 pub(crate) struct Choice {
@@ -33,6 +41,10 @@ impl Choice {
         Self {
             context: Some(String::new()),
         }
+    }
+
+    pub(crate) fn named(context: Option<String>) -> Self {
+        Self { context }
     }
 
     /// The context that applies, if any.

@@ -33,6 +33,20 @@ impl Place {
         }
     }
 
+    /// As the options of these names do.
+    pub(crate) fn named(
+        cbdir: Option<PathBuf>,
+        socket: Option<PathBuf>,
+        context: Option<String>,
+    ) -> Self {
+        let context = context::Choice::named(context);
+        Self {
+            cbdir,
+            socket,
+            context,
+        }
+    }
+
     /// Whether a place is named, or there is one in the current directory.
     pub(crate) fn is_known(&self) -> bool {
         let is_here =
