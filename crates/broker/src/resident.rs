@@ -11,7 +11,7 @@ use std::time::Duration;
 use crosstie_amqp::Version;
 use crosstie_amqp::frame::{self, Decoded, Frame, HEARTBEAT};
 use crosstie_amqp::method::{ConnectionClose, ConnectionCloseOk};
-use crosstie_auth::User;
+use crosstie_auth::{Permissions, User, Users};
 use crosstie_config::AmqpTransport;
 use crosstie_front::cause::Facts;
 use crosstie_front::end_reason::EndReason;
@@ -45,6 +45,8 @@ pub enum Whose<'r> {
     Own(&'r str),
     /// One that another backend has let in, with its rights in the vhost.
     Other(Arc<User>, Option<VhostRights>),
+    /// The node's operator, who has every right.
+    Operator(Arc<User>),
 }
 
 /// Maximum frame size; a larger message has several frames.
@@ -94,14 +96,8 @@ pub fn let_in(
 ) -> Result<Arc<Connection>, String> {
     let Residence { user, vhost, name } = residence;
     let users = broker.users.now();
-    let (found, rights) = match user {
-        Whose::Own(user) => {
-            let found = users.find(user).map(Arc::clone);
-            let found = found.ok_or_else(|| format!("there is no AMQP user '{user}'"))?;
-            (found, None)
-        }
-        Whose::Other(user, rights) => (user, Some(rights.map(|VhostRights(rights)| rights))),
-    };
+    let is_operator = matches!(user, Whose::Operator(_));
+    let (found, rights) = known(&users, user)?;
     let user = &*found.name;
     if !broker.has_vhost(vhost) {
         return Err(format!("there is no vhost '{vhost}'"));
@@ -110,6 +106,7 @@ pub fn let_in(
         .vhost(vhost)
         .map_err(|ownership| ownership.refusal(vhost))?;
     let permissions = match &rights {
+        None if is_operator => Some(Arc::new(Permissions::all())),
         None => users.permissions(user, vhost).map(Arc::clone),
         Some(rights) => rights.as_ref().map(Rights::permissions),
     };
@@ -155,6 +152,19 @@ pub fn let_in(
         connection.close();
     });
     Ok(client)
+}
+
+/// The user, with the rights that another backend has given.
+fn known(users: &Users, user: Whose<'_>) -> Result<(Arc<User>, Option<Option<Rights>>), String> {
+    Ok(match user {
+        Whose::Own(user) => {
+            let found = users.find(user).map(Arc::clone);
+            let found = found.ok_or_else(|| format!("there is no AMQP user '{user}'"))?;
+            (found, None)
+        }
+        Whose::Other(user, rights) => (user, Some(rights.map(|VhostRights(rights)| rights))),
+        Whose::Operator(user) => (user, None),
+    })
 }
 
 impl Resident {

@@ -24,6 +24,8 @@ enum Rights {
     Own(Arc<Users>),
     /// The backend that has let the user in.
     Login(LoggedIn),
+    /// Every right in every vhost.
+    All,
 }
 
 /// The right that an endpoint requires.
@@ -76,7 +78,7 @@ impl Credentials {
 
 impl Caller {
     /// The operator at the node's own socket, with RabbitMQ's name for its command-line tools.
-    pub(crate) fn operator(users: Arc<Users>) -> Self {
+    pub(crate) fn operator() -> Self {
         let user = User {
             name: "rmq-cli".into(),
             password: None,
@@ -85,7 +87,7 @@ impl Caller {
         };
         Self {
             user: Arc::new(user),
-            rights: Rights::Own(users),
+            rights: Rights::All,
         }
     }
 
@@ -139,6 +141,7 @@ impl Caller {
                 Rights::Own(users) => users.permissions(self.name(), vhost).is_some(),
                 // A server decides on the rights of a user of its own, and is not asked here.
                 Rights::Login(logged_in) => logged_in.may_open(vhost),
+                Rights::All => true,
             }
     }
 
@@ -149,6 +152,7 @@ impl Caller {
             Rights::Login(logged_in) => {
                 Whose::Other(Arc::clone(&self.user), logged_in.rights(vhost))
             }
+            Rights::All => Whose::Operator(Arc::clone(&self.user)),
         }
     }
 

@@ -49,6 +49,22 @@ impl Router {
         Some(())
     }
 
+    /// Sends a request of the operator with a body to the management API; see [`Api::operate`].
+    pub fn operate_management(
+        &self,
+        method: String,
+        target: String,
+        body: Vec<u8>,
+        done: impl FnOnce(u16, Vec<u8>) + Send + 'static,
+    ) -> Option<()> {
+        let api = self.api()?;
+        self.workers.spawn_keeper(async move {
+            let (status, body) = api.operate(&method, &target, &body).await;
+            done(status, body);
+        });
+        Some(())
+    }
+
     fn api(&self) -> Option<Arc<Api>> {
         self.state.api(|| {
             let broker = Arc::clone(self.state.amqp()?);

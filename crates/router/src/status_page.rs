@@ -61,7 +61,7 @@ impl Figures for Told {
 /// cannot be stored, a vhost has no owner, or a realm refuses all sessions. Neither full memory nor a low disk takes a
 /// node out of service: consumers are served, and free memory. Nor does a realm without its other nodes that serves its
 /// own sessions, or one whose events cannot be stored.
-fn health(routers: &[Arc<Registry>]) -> (bool, String) {
+pub(crate) fn health(routers: &[Arc<Registry>]) -> (bool, String) {
     let mut wrong = String::new();
     let mut is_ready = true;
     for (router, alarm) in amqp::alarms(brokers(routers)) {

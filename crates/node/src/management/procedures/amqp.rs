@@ -19,14 +19,13 @@ use crate::management::errors::{self, Refusal};
 use crate::management::request::{Answer, Call, Reply};
 use crate::node::Node;
 
-pub(super) static PROCEDURES: [Procedure; 16] = [
+pub(super) static PROCEDURES: [Procedure; 15] = [
     now("crossbar.worker..get_amqp_alarms", alarms),
     now("crossbar.worker..get_amqp_vhosts", vhosts),
     now("crossbar.worker..get_amqp_queues", queues),
     now("crossbar.worker..get_amqp_exchanges", exchanges),
     now("crossbar.worker..get_amqp_bindings", bindings),
     now("crossbar.worker..get_amqp_connections", connections),
-    later("crossbar.worker..get_amqp_management", management),
     now("crossbar.worker..get_amqp_login", login),
     now("crossbar.worker..purge_amqp_queue", purge_queue),
     now("crossbar.worker..delete_amqp_queue", delete_queue),
@@ -97,26 +96,6 @@ fn connections(node: &mut Node, call: &Call) -> Answer {
     part(call, connections.len(), || {
         connections.iter().map(about_connection)
     })
-}
-
-/// A GET of the management API, as its administrator.
-fn management(node: &mut Node, call: &Call, reply: Reply) -> Deferred {
-    let asked = || {
-        let path: String = call.required(0, "path")?;
-        let offset: Option<usize> = call.optional(1, "offset")?;
-        amqp(node, call)?;
-        Ok((&router(node, call)?.router, path, offset.unwrap_or(0)))
-    };
-    let (router, path, offset) = match asked() {
-        Ok(asked) => asked,
-        Err(error) => return Err((reply, error)),
-    };
-    router.read_management(path, offset, PART_MAX, move |status, body| {
-        let body = serde_json::from_slice::<Json>(&body).unwrap_or_default();
-        // The caller may have gone.
-        let _ = reply.send(Ok(json!({"status": status, "body": body})));
-    });
-    Ok(())
 }
 
 /// Whether a user has that password.

@@ -3,6 +3,7 @@
 mod amqp;
 mod amqp_definitions;
 mod amqp_entries;
+mod amqp_management;
 mod components;
 mod host_monitor;
 mod node;
@@ -25,13 +26,14 @@ use crate::event::{Event, Events};
 use crate::node::Node;
 
 /// All procedures.
-pub(super) static PROCEDURES: [&[Procedure]; 9] = [
+pub(super) static PROCEDURES: [&[Procedure]; 10] = [
     &node::PROCEDURES,
     &workers::PROCEDURES,
     &router::PROCEDURES,
     &sessions::PROCEDURES,
     &amqp::PROCEDURES,
     &amqp_entries::PROCEDURES,
+    &amqp_management::PROCEDURES,
     &amqp_definitions::PROCEDURES,
     &components::PROCEDURES,
     &host_monitor::PROCEDURES,

@@ -24,7 +24,19 @@ pub(super) static PROCEDURES: [Procedure; 6] = [
 
 fn sessions(node: &mut Node, call: &Call) -> Answer {
     let (router, part) = (router(node, call)?, Part::of(node, call)?);
-    let sessions = router.router.sessions(part.realm, part.offset, part.limit);
+    let sessions = part.rows(
+        |offset, limit| router.router.sessions(part.realm, offset, limit),
+        |session: &SessionStatus, filter| {
+            let texts = [
+                &session.authid,
+                &session.authrole,
+                &session.authmethod,
+                &session.peer,
+            ];
+            texts.iter().any(|text| text.contains(filter))
+                || session.id.to_string().contains(filter)
+        },
+    );
     Ok(sessions.iter().map(about_session).collect())
 }
 
@@ -65,9 +77,10 @@ fn registrations(node: &mut Node, call: &Call) -> Answer {
 
 fn entries(node: &Node, call: &Call, kind: EntryKind, members: &str) -> Answer {
     let (router, part) = (router(node, call)?, Part::of(node, call)?);
-    let entries = router
-        .router
-        .entries(kind, part.realm, part.offset, part.limit);
+    let entries = part.rows(
+        |offset, limit| router.router.entries(kind, part.realm, offset, limit),
+        |entry: &EntryStatus, filter| entry.uri.contains(filter),
+    );
     let about = |entry: &EntryStatus| {
         json!({
             "id": entry.id,
@@ -88,6 +101,8 @@ struct Part<'a> {
     realm: Option<&'a str>,
     offset: usize,
     limit: usize,
+    /// A part of a text of each row; empty for all rows.
+    filter: String,
 }
 
 impl<'a> Part<'a> {
@@ -95,6 +110,7 @@ impl<'a> Part<'a> {
         let realm: Option<String> = call.optional(0, "realm")?;
         let offset: Option<usize> = call.optional(1, "offset")?;
         let limit: Option<usize> = call.optional(2, "limit")?;
+        let filter: Option<String> = call.optional(3, "filter")?;
         // By its id, or by its name.
         let realm = match &realm {
             None => None,
@@ -108,7 +124,36 @@ impl<'a> Part<'a> {
             realm,
             offset: offset.unwrap_or(0),
             limit: limit.unwrap_or(PART_MAX).min(PART_MAX),
+            filter: filter.unwrap_or_default(),
         })
+    }
+
+    /// The rows that match the filter, out of those that `read` returns from an offset on.
+    fn rows<T>(
+        &self,
+        read: impl Fn(usize, usize) -> Vec<T>,
+        matches: impl Fn(&T, &str) -> bool,
+    ) -> Vec<T> {
+        if self.filter.is_empty() {
+            return read(self.offset, self.limit);
+        }
+        let (mut first, mut skip, mut found) = (0, self.offset, Vec::new());
+        loop {
+            let rows = read(first, PART_MAX);
+            if rows.is_empty() {
+                return found;
+            }
+            first += rows.len();
+            for row in rows.into_iter().filter(|row| matches(row, &self.filter)) {
+                if found.len() == self.limit {
+                    return found;
+                }
+                match skip {
+                    0 => found.push(row),
+                    _ => skip -= 1,
+                }
+            }
+        }
     }
 }
 
