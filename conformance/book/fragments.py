@@ -57,7 +57,7 @@ def whole(part: object) -> dict:
         return _node({"realms": [{"name": "realm1", "roles": [ROLE], **part}]})
     if "auth" in part:
         return _node({"transports": [{"type": "websocket", "endpoint": _port(), **part}]})
-    if "limits" in part or "admin" in part or "controller" in part or "audit_log" in part:
+    if set(part) & {"limits", "admin", "console", "controller", "audit_log"}:
         return {"version": 2, "workers": [], **part}
     values = list(part.values())
     if values and all(isinstance(value, dict) for value in values):

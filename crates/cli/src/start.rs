@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use crosstie_config::{
-    self as config, Allowed, Config, EMBEDDED_AMQP, EMBEDDED_TCP, EMBEDDED_TOOLS, Endpoint, Files,
-    Loaded, NamedFiles, Problem, TransportKind, Tree, Worker,
+    self as config, Allowed, CONSOLE, Config, EMBEDDED_AMQP, EMBEDDED_TCP, EMBEDDED_TOOLS,
+    Endpoint, Files, Loaded, NamedFiles, Problem, TransportKind, Tree, Worker,
 };
 use crosstie_node::directory::{NodeDirectory, NodeKey, Occupied, RunDirectory, TakeError};
 use crosstie_node::process::raise_descriptor_limit;
@@ -30,7 +30,8 @@ use crate::signals::Signals;
 ///
 /// Without options and without a node directory: realm `realm1` for all clients on this machine, at 127.0.0.1:8080 and
 /// at the Unix socket `crosstie.sock`; and an AMQP broker for `guest` at 127.0.0.1:5672, with RabbitMQ's management API at
-/// port 15672 and metrics at 15692. If a default port is in use, the node picks a free one and logs it.
+/// port 15672 and metrics at 15692. The console is at port 8090. If a default port is in use, the node picks a free one and
+/// logs it.
 #[derive(clap::Args)]
 pub(crate) struct StartArguments {
     /// Node directory; by default $CROSSTIE_DIR or $CROSSBAR_DIR, `.crossbar`, or the current one if it has a node's
@@ -495,5 +496,6 @@ impl ThreadArguments {
 fn moving(arguments: &StartArguments) -> Vec<&'static str> {
     let tcp = arguments.listen.is_none().then_some(EMBEDDED_TCP);
     let amqp = arguments.amqp.is_none().then_some(EMBEDDED_AMQP);
-    tcp.into_iter().chain(amqp).chain(EMBEDDED_TOOLS).collect()
+    let tools = EMBEDDED_TOOLS.into_iter().chain([CONSOLE]);
+    tcp.into_iter().chain(amqp).chain(tools).collect()
 }

@@ -152,6 +152,7 @@ impl Found {
             "since": since.or_else(|| told.map(|told| told.started.clone())),
             "management": self.url,
             "admin": rows("admin"),
+            "console": rows("console"),
             "wamp": rows("wamp"),
             "amqp": rows("amqp"),
             "testee": rows("testee"),
@@ -240,6 +241,7 @@ async fn read(target: &Target) -> anyhow::Result<Told> {
             workers: Vec::new(),
         };
         told.add("admin", texts(&status["admin_urls"]));
+        told.add("console", texts(&status["console_urls"]));
         let workers = management::call(&client, "crossbar.get_workers", args![]).await?;
         for worker in texts(&workers) {
             told.ask_worker(&client, &worker).await?;

@@ -106,7 +106,13 @@ pub const EMBEDDED: &str = include_str!("embedded.json");
 /// The id of its AMQP transport.
 pub const EMBEDDED_AMQP: &str = "amqp";
 
-/// The ids of its transports for RabbitMQ's tools: the management API, and the metrics.
+/// The id of the console's transport.
+pub const CONSOLE: &str = "console";
+
+/// The roles of sessions at the console: one that reads, and one that changes.
+pub const CONSOLE_ROLES: [&str; 2] = ["monitoring", "administrator"];
+
+/// The ids of the embedded default's transports for RabbitMQ's tools: the management API, and the metrics.
 pub const EMBEDDED_TOOLS: [&str; 2] = ["management", "prometheus"];
 
 /// The id of its transport for WAMP over TCP.
@@ -331,7 +337,8 @@ fn read_source_of(path: &Path, bytes_max: u64) -> Result<(Source, Format), Failu
 impl Config {
     /// The configuration without a file: `realm1`, in which role `anonymous` may do everything, on loopback port 8080
     /// and the Unix socket `crosstie.sock`; AMQP for `guest` on loopback port 5672, by the transport
-    /// [`EMBEDDED_AMQP`]; RabbitMQ's management API and metrics on loopback ports 15672 and 15692, by [`EMBEDDED_TOOLS`].
+    /// [`EMBEDDED_AMQP`]; RabbitMQ's management API and metrics on loopback ports 15672 and 15692, by [`EMBEDDED_TOOLS`]; the
+    /// console on loopback port 8090, for every client of this machine.
     pub fn embedded_default() -> Self {
         let source = Source {
             name: "embedded".into(),

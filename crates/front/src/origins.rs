@@ -8,13 +8,18 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crosstie_config::{Allowed, WebSocketOptions};
 
-/// Whether pages of this origin may open a WebSocket; only browsers send an origin.
-pub fn origin_may_connect(origin: Option<&str>, options: &WebSocketOptions) -> Result<(), String> {
+/// Whether pages of this origin may open a WebSocket at this host; only browsers send an origin.
+pub fn origin_may_connect(
+    origin: Option<&str>,
+    host: &str,
+    options: &WebSocketOptions,
+) -> Result<(), String> {
     let Some(origin) = origin else {
         return Ok(());
     };
     let may = match origin {
         "null" => options.allow_null_origin,
+        _ if options.allowed_origins == Allowed::SameHost => is_of_host(origin, host),
         _ => origin_is_allowed(origin, &options.allowed_origins),
     };
     if may {
@@ -22,6 +27,12 @@ pub fn origin_may_connect(origin: Option<&str>, options: &WebSocketOptions) -> R
     }
     let advice = match (origin, &options.allowed_origins) {
         ("null", _) => "set \"allow_null_origin\": true".to_owned(),
+        (_, Allowed::SameHost) => {
+            return Err(format!(
+                "origin {origin} is not of {host}: only pages of this listener may connect; a proxy in front of it \
+                 passes on the Host that the browser sent"
+            ));
+        }
         (_, Allowed::Loopback) => format!(
             "without \"allowed_origins\" only pages of this machine may connect; set \"allowed_origins\": [\"{origin}\"]"
         ),
@@ -67,6 +78,15 @@ pub fn page_may_ask(origin: Option<&str>, allowed_hosts: &Allowed) -> Result<(),
         }
         _ => Ok(()),
     }
+}
+
+/// Whether the origin has that host and port. A scheme's default port may be left out on either side.
+fn is_of_host(origin: &str, host: &str) -> bool {
+    let Some((scheme, _)) = origin.split_once("://") else {
+        return false;
+    };
+    let asked = forms(&format!("{scheme}://{host}"));
+    forms(origin).iter().any(|form| asked.contains(form))
 }
 
 fn origin_is_allowed(origin: &str, allowed: &Allowed) -> bool {
@@ -243,6 +263,36 @@ mod tests {
         ] {
             let found = origin_is_allowed(origin, &Allowed::Loopback);
             assert_eq!(found, expected, "{origin}");
+        }
+    }
+
+    #[test]
+    fn pages_of_the_same_server() {
+        let config = crosstie_config::Config::embedded_default();
+        let console = config.console.expect("the embedded default has a console");
+        let options = &console.kind.websockets()[0].options;
+        for (origin, host, expected) in [
+            ("http://127.0.0.1:8090", "127.0.0.1:8090", true),
+            ("https://console.example.com", "console.example.com", true),
+            (
+                "https://console.example.com",
+                "console.example.com:443",
+                true,
+            ),
+            ("http://Localhost:8090", "localhost:8090", true),
+            ("http://127.0.0.1:8080", "127.0.0.1:8090", false),
+            ("http://localhost:8090", "127.0.0.1:8090", false),
+            ("http://evil.example:8090", "127.0.0.1:8090", false),
+            (
+                "https://console.example.com",
+                "console.example.com:80",
+                false,
+            ),
+            ("null", "127.0.0.1:8090", false),
+            ("", "", false),
+        ] {
+            let may = origin_may_connect(Some(origin), host, options).is_ok();
+            assert_eq!(may, expected, "{origin} at {host}");
         }
     }
 

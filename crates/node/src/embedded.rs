@@ -369,6 +369,8 @@ const TEST_SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(200);
 /// tests run beside each other.
 fn on_free_ports(mut config: Config) -> Config {
     config.limits.shutdown_timeout = TEST_SHUTDOWN_TIMEOUT;
+    // It leads to the management realm, which such a node has not.
+    config.console = None;
     for worker in &mut config.workers {
         let Definition::Router(router) = worker else {
             continue;

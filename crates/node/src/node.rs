@@ -57,6 +57,8 @@ pub struct Node {
     pub(crate) admin: Option<Admin>,
     /// The addresses of the operators' pages, if any.
     pub(crate) admin_urls: Vec<String>,
+    /// The addresses of the console's pages, if any.
+    pub(crate) console_urls: Vec<String>,
     pub(crate) manager: ServiceManager,
     /// The node's directory, if it is writable.
     pub(crate) occupied: Option<Arc<Occupied>>,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use crosstie_config::{AuditLog, Config, ShutdownTrigger, Worker as Definition};
+use crosstie_config::{AuditLog, CONSOLE, Config, ShutdownTrigger, Worker as Definition};
 use crosstie_router::{Audit, RouterOptions};
 use tokio::sync::mpsc;
 use tracing::{info, warn};
@@ -73,6 +73,8 @@ pub enum StartError {
     Worker { worker: String, text: String },
     #[error("{0}")]
     Admin(String),
+    #[error("cannot start the console: {0}")]
+    Console(String),
     #[error("cannot open the audit log {path}: {error}")]
     AuditLog { path: String, error: std::io::Error },
     #[error("cannot take over from the running node: {0}")]
@@ -151,6 +153,7 @@ impl Node {
             reloads: Reloads::new(&config, options.reload),
             admin: None,
             admin_urls: Vec::new(),
+            console_urls: Vec::new(),
             place,
             manager: options.manager,
             occupied: options.occupied,
@@ -200,7 +203,8 @@ impl Node {
         let Some(socket) = self.place.management_socket() else {
             return Ok(());
         };
-        match management::start(&self.id, &socket, self.events.clone()).await {
+        let audit = self.router_options.audit.clone();
+        match management::start(&self.id, &socket, audit, self.events.clone()).await {
             Ok(management) => {
                 self.manager.watch(management.threads());
                 self.management = Some(management);
@@ -227,6 +231,7 @@ impl Node {
         let (threads, others): (Vec<_>, Vec<_>) = config.workers.iter().partition(is_thread);
         self.start_each(&threads)?;
         self.start_admin(config)?;
+        self.start_console(config)?;
         self.start_each(&others)
     }
 
@@ -257,6 +262,33 @@ impl Node {
         self.admin = Some(admin);
         self.admin_urls = urls;
         Ok(())
+    }
+
+    /// Starts the listener of the console. On its embedded default a node serves without one.
+    pub(crate) fn start_console(&mut self, config: &Config) -> Result<(), StartError> {
+        self.console_urls.clear();
+        let Some(console) = &config.console else {
+            return Ok(());
+        };
+        let moves = self.moving_transports.contains(&CONSOLE);
+        let started = match &self.management {
+            Some(management) => management
+                .start_console(console, moves)
+                .map_err(|error| error.to_string()),
+            None => Err("the node has no management realm".to_owned()),
+        };
+        match started {
+            Ok(urls) => {
+                info!("Console started at {}", urls.join(" "));
+                self.console_urls = urls;
+                Ok(())
+            }
+            Err(error) if moves => {
+                warn!("There is no console: {error}");
+                Ok(())
+            }
+            Err(error) => Err(StartError::Console(error)),
+        }
     }
 
     fn report_triggers(&self) {

@@ -44,7 +44,8 @@ pub(crate) fn upgrade<'a>(
         .upgrade()
         .map_err(|e| refuse(e.status(), e.to_string()))?;
     // The origin comes first: a list that contains it also admits its host.
-    origin_may_connect(asked.origin, &options.options).map_err(|reason| refuse(403, reason))?;
+    origin_may_connect(asked.origin, asked.host, &options.options)
+        .map_err(|reason| refuse(403, reason))?;
     host_may_enter(Some(asked.host), allowed_hosts).map_err(|reason| refuse(403, reason))?;
     let chosen = asked.protocols.iter().find_map(|name| {
         let (serializer, batched) = websocket::from_subprotocol(name)?;

@@ -16,6 +16,7 @@ pub mod body;
 mod bridge;
 mod cgi;
 mod connection;
+mod console;
 mod content;
 mod exchange;
 mod files;

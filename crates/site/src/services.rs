@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::archive::Archive;
 use crate::bridge::Bridge;
 use crate::cgi::Cgi;
+use crate::console::Console;
 use crate::files::Files;
 use crate::fixed::{JsonValue, Redirect};
 use crate::longpoll::LongPoll;
@@ -49,6 +50,7 @@ fn make(service: &WebService, grounds: &Grounds, directory: &Path) -> io::Result
         WebService::LongPoll(options) => {
             Box::new(LongPoll::new(options, &grounds.realms, directory)?)
         }
+        WebService::Console => Box::new(Console),
         WebService::NodeInfo => Box::new(NodeInfo::new(&grounds.overview)),
         WebService::Redirect { url } => Box::new(Redirect::new(url)?),
         WebService::Caller(model) => Box::new(Bridge::caller(model, grounds)),

@@ -7,7 +7,7 @@ use crosstie_config::{WebSocketOptions, WebSocketReverseProxy as Model};
 use crosstie_front::origins::origin_may_connect;
 use crosstie_transport::PeerAddress;
 use crosstie_web::forward::{Client, forward};
-use hyper::header::{HeaderValue, ORIGIN};
+use hyper::header::{HOST, HeaderValue, ORIGIN};
 use hyper::{Response, StatusCode, Uri};
 
 use super::upgrades::{Opening, Upgrades, is_handshake, no_upgrade};
@@ -59,7 +59,9 @@ impl WebSocketProxy {
         }
         let origin = asked.request.headers().get(ORIGIN);
         let origin = origin.map(|origin| origin.to_str().unwrap_or("(no text)"));
-        if let Err(reason) = origin_may_connect(origin, &self.options) {
+        let host = asked.request.headers().get(HOST);
+        let host = host.and_then(|host| host.to_str().ok()).unwrap_or_default();
+        if let Err(reason) = origin_may_connect(origin, host, &self.options) {
             counted.end(Outcome::Refused);
             return answer::text(StatusCode::FORBIDDEN, reason);
         }

@@ -6,6 +6,7 @@ mod auth;
 mod auth_backends;
 mod certificates;
 mod component;
+mod console;
 mod cookie;
 mod cryptosign;
 mod endpoint;
@@ -105,6 +106,7 @@ impl<'a> Builder<'a> {
                 .filter_map(|worker| self.worker(worker))
                 .collect(),
             audit_log: file.object("audit_log").map(AuditLog::read),
+            console: file.object("console").map(|console| self.console(console)),
             admin: file.object("admin").map(|admin| self.admin(admin)),
             limits,
             secret_variables: self.secrets.clone(),

@@ -8,9 +8,9 @@ use super::session_limits::listener_limits;
 use super::{Builder, Names, bound};
 use crate::catalogue::SERIALIZERS;
 use crate::model::{
-    Admits, Allowed, AmqpManagement, Deflate, Json, ListenerLimits, Page, Ping, RawSocket, Realm,
-    Serializer, Testee, TesteeKind, Transport, TransportKind, WebService, WebSocket,
-    WebSocketOptions, WebSocketTestee,
+    Admits, Allowed, AmqpManagement, Deflate, Endpoint, Json, ListenerLimits, Page, Ping,
+    RawSocket, Realm, Serializer, Testee, TesteeKind, Transport, TransportKind, WebService,
+    WebSocket, WebSocketOptions, WebSocketTestee,
 };
 use crate::plain::{Plain, Section, Word, size};
 use crate::problem::Problem;
@@ -27,6 +27,17 @@ pub(super) struct Place<'r> {
     pub(super) is_tls: bool,
     /// Clients may show certificates.
     sees_certificates: bool,
+}
+
+impl<'r> Place<'r> {
+    pub(super) fn of(endpoint: &Endpoint, realms: Option<&'r [Realm]>) -> Self {
+        Self {
+            realms,
+            is_loopback: endpoint.is_loopback(),
+            is_tls: endpoint.tls().is_some(),
+            sees_certificates: endpoint.asks_for_certificates(),
+        }
+    }
 }
 
 impl Builder<'_> {
@@ -48,12 +59,7 @@ impl Builder<'_> {
         realms: Option<&[Realm]>,
     ) -> Transport {
         let endpoint = self.endpoint(transport);
-        let place = Place {
-            realms,
-            is_loopback: endpoint.is_loopback(),
-            is_tls: endpoint.tls().is_some(),
-            sees_certificates: endpoint.asks_for_certificates(),
-        };
+        let place = Place::of(&endpoint, realms);
         let kind = match transport.text("type") {
             Some("amqp") => TransportKind::Amqp(self.amqp_transport(transport, &endpoint)),
             Some("amqp.management") => {
@@ -234,7 +240,11 @@ impl Builder<'_> {
         }
     }
 
-    fn websocket_options(&mut self, options: View<'_>, place: Place<'_>) -> WebSocketOptions {
+    pub(super) fn websocket_options(
+        &mut self,
+        options: View<'_>,
+        place: Place<'_>,
+    ) -> WebSocketOptions {
         let allowed_origins = allowed(options, "allowed_origins", place.is_loopback);
         let compression = options.section("compression");
         WebSocketOptions {
@@ -328,13 +338,16 @@ pub(super) fn pages(object: View<'_>, otherwise_all: bool) -> Vec<Page> {
 pub(super) fn serializers(object: View<'_>) -> Vec<Serializer> {
     let named = |name: &str| Serializer::from_name(name);
     if object.given("serializers").is_none() {
-        return SERIALIZERS
-            .words
-            .iter()
-            .filter_map(|name| named(name))
-            .collect();
+        return all_serializers();
     }
     object.texts("serializers").filter_map(named).collect()
+}
+
+pub(super) fn all_serializers() -> Vec<Serializer> {
+    let words = SERIALIZERS.words.iter();
+    words
+        .filter_map(|name| Serializer::from_name(name))
+        .collect()
 }
 
 fn testee(transport: View<'_>, kind: TesteeKind) -> TransportKind {

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use super::auth::AUTH;
 use super::endpoint::ENDPOINT;
 use super::form::{
     Effect, Kind, Rule, integer, list, list_not_empty, object, one_of, tagged, text,
 };
 use super::table::tables;
-use super::transport::{ALLOWED_HOSTS, PAGES};
+use super::transport::{ALLOWED_HOSTS, COOKIE_KEY, PAGES};
 use super::worker::WORKER;
 
 tables! {
@@ -22,6 +23,7 @@ tables! {
         "workers" = list(&tagged(&WORKER)).optional().at_once().within(Effect::Restart), "Workers that the node starts.";
         "limits" = object(&LIMITS).otherwise("the defaults").own().restart(), "Limits of the node.";
         "audit_log" = object(&AUDIT_LOG).optional().own().restart(), "Log of rejected logins, in a file.";
+        "console" = object(&CONSOLE).optional().own().at_once().within(Effect::NewSessions), "Pages of the node for a browser, at a listener of their own.";
         "admin" = object(&ADMIN).optional().own().restart(), "Listener for operators: HTTP pages, no WAMP.";
     }
 
@@ -55,6 +57,17 @@ tables! {
         "endpoint" = tagged(&ENDPOINT).required(), "Address that the listener binds.";
         "pages" = list_not_empty(&one_of(&PAGES)).otherwise("all of them"), "Pages that the listener serves.";
         ..ALLOWED_HOSTS.otherwise("loopback names at a loopback address; else any");
+    }
+
+    pub(super) static CONSOLE("console", "the console") {
+        "endpoint" = tagged(&ENDPOINT).required(), "Address that the listener binds.";
+        "auth" = object(&AUTH).required(),
+            "Authentication methods. Every role is `monitoring`, which reads, or `administrator`. `anonymous` is \
+             refused at an address that other machines reach.";
+        ..COOKIE_KEY.new_sessions();
+        ..ALLOWED_HOSTS.otherwise("loopback names at a loopback address; else any");
+        "allowed_origins" = list_not_empty(&text(Rule::NotEmpty)).otherwise("that of the console's own pages"),
+            "Origins of other pages that may open a session. `*` matches anything.";
     }
 
     /// Log of rejected logins, in a file.

@@ -22,7 +22,7 @@ tables! {
 
     /// Options of the WebSocket protocol on a listener.
     #[derive(Clone, Debug, PartialEq)]
-    pub struct WebSocketOptions = pub(super) static WEBSOCKET_OPTIONS("websocket.options", "WebSocket options") {
+    pub struct WebSocketOptions = pub(crate) static WEBSOCKET_OPTIONS("websocket.options", "WebSocket options") {
         "allowed_origins" = list_not_empty(&text(Rule::NotEmpty))
             .otherwise(
                 "pages of this machine (`localhost`, `*.localhost`, 127.0.0.0/8, `::1`, any port) at a loopback \

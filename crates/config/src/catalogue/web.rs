@@ -38,7 +38,7 @@ const PATHS_ABOUT: &str = "Services by the next component of a request's path: `
 tables! {
     /// Options of HTTP on a listener.
     #[derive(Clone, Debug, PartialEq)]
-    pub struct WebOptions = static WEB_OPTIONS("transports[web].options", "web options") {
+    pub struct WebOptions = pub(crate) static WEB_OPTIONS("transports[web].options", "web options") {
         access_log: bool = OFF, "Logs each request.";
         "hsts" = OFF, "Tells browsers to use only TLS (`Strict-Transport-Security`, RFC 6797).";
         hsts_max_age: Option<Duration> as plain::seconds_or_null = integer(0, 1 << 32).or(31_536_000),

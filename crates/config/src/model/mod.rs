@@ -82,6 +82,8 @@ pub struct Config {
     pub limits: Limits,
     pub audit_log: Option<AuditLog>,
     pub admin: Option<Admin>,
+    /// The listener of the console, which leads to the management realm.
+    pub console: Option<Transport>,
     /// The environment variables that supply secrets.
     pub secret_variables: BTreeSet<String>,
 }

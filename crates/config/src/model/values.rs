@@ -10,6 +10,8 @@ pub enum Allowed {
     All,
     /// Names of this machine's loopback.
     Loopback,
+    /// Of an origin: the requested host with its port, so that a page comes from the same server.
+    SameHost,
     /// Patterns with `*`.
     Matching(Vec<String>),
 }

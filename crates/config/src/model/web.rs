@@ -64,6 +64,8 @@ pub enum WebService {
     Json(WebJson),
     /// A page about the node.
     NodeInfo,
+    /// The pages of the console; no configuration names them.
+    Console,
     WebSocket(Box<WebSocket>),
     LongPoll(Box<LongPoll>),
     Caller(Box<HttpBridge>),

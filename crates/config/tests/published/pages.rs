@@ -16,8 +16,15 @@ pub(crate) const PAGES: &[Page] = &[
     Page {
         file: "node.md",
         title: "Node and controller",
-        about: "The file, the controller, the node's limits, the audit log and the admin listener.",
-        prefixes: &["(file)", "controller", "limits", "audit_log", "admin"],
+        about: "The file, the controller, the node's limits, the audit log, the console and the admin listener.",
+        prefixes: &[
+            "(file)",
+            "controller",
+            "limits",
+            "audit_log",
+            "console",
+            "admin",
+        ],
     },
     Page {
         file: "workers.md",

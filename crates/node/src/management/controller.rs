@@ -3,8 +3,9 @@
 use std::io;
 
 use crosstie_client::Client;
+use crosstie_config::{CONSOLE, Endpoint, Transport};
 use crosstie_router::passed::Passed;
-use crosstie_router::{MetaSession, Router, Threads};
+use crosstie_router::{MetaSession, Router, StartError, StartFault, Threads};
 use tokio::sync::mpsc;
 
 use super::meta_api::{self, Bridged};
@@ -31,6 +32,35 @@ impl Management {
     /// Second descriptors of the realm's sockets.
     pub(crate) fn sockets(&self) -> io::Result<Vec<Passed>> {
         self.router.sockets()
+    }
+
+    /// Starts the console's listener. Returns its pages' URLs. If its port is in use and `moves`, it takes any free one.
+    pub(crate) fn start_console(
+        &self,
+        transport: &Transport,
+        moves: bool,
+    ) -> Result<Vec<String>, StartError> {
+        let started = self.router.start_transport(transport);
+        let is_in_use = matches!(&started, Err(StartError { fault: StartFault::Io(error), .. })
+            if error.kind() == io::ErrorKind::AddrInUse);
+        let mut elsewhere = transport.clone();
+        let urls = match &mut elsewhere.endpoint {
+            Endpoint::Tcp(tcp) if is_in_use && moves => {
+                (tcp.port, tcp.port_last) = (0, None);
+                self.router.start_transport(&elsewhere)?
+            }
+            _ => started?,
+        };
+        Ok(urls
+            .into_iter()
+            .filter(|url| url.starts_with("http"))
+            .collect())
+    }
+
+    /// Closes the console's listener, and ends its sessions.
+    pub(crate) fn stop_console(&self) {
+        // It may not have been started.
+        let _ = self.router.stop_transport(CONSOLE);
     }
 
     /// Number of sessions in the realm.

@@ -1,5 +1,5 @@
-//! The node's management realm: `crossbar`, on a router of its own that only this user can reach. The controller is an
-//! ordinary client in it.
+//! The node's management realm: `crossbar`, on a router of its own. Only this user reaches its socket; its other way in is
+//! the console, with roles that may do less. The controller is an ordinary client in it.
 
 mod controller;
 pub(crate) mod errors;
@@ -9,6 +9,7 @@ mod procedures;
 mod publication;
 mod realm;
 mod request;
+mod roles;
 mod start;
 
 pub(crate) use self::controller::Management;

@@ -1,12 +1,14 @@
 //! The router of the management realm.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crosstie_config::{Config, Realm, Role, RouterWorker};
-use crosstie_router::{Router, RouterOptions};
+use crosstie_router::{Audit, Router, RouterOptions};
 use serde_json::json;
 
+use super::roles;
 use crate::workers::no_process;
 use crate::workers::router::private_transport;
 
@@ -16,8 +18,12 @@ pub(super) const NAME: &str = "crossbar";
 /// The role of every session: only programs of the node's own user can open the socket.
 const ROLE: &str = "trusted";
 
-/// Starts the router, listening at `socket`.
-pub(super) fn start(node: &str, socket: &Path) -> Result<Router, String> {
+/// Starts the router, listening at `socket`. Rejected logins at the console are in `audit`.
+pub(super) fn start(
+    node: &str,
+    socket: &Path,
+    audit: Option<Arc<Audit>>,
+) -> Result<Router, String> {
     let worker = RouterWorker {
         id: NAME.to_owned(),
         threads: Some(1),
@@ -40,8 +46,8 @@ pub(super) fn start(node: &str, socket: &Path) -> Result<Router, String> {
         directory: PathBuf::from("/"),
         busy_poll: Duration::ZERO,
         accepts_loss: false,
-        overview: std::sync::Arc::default(),
-        audit: None,
+        overview: Arc::default(),
+        audit,
         key: None,
         programs: None,
     };
@@ -65,6 +71,7 @@ fn realm() -> Realm {
     let realm = crosstie_config::realm_from_json(&definition);
     let mut realm = realm.unwrap_or_else(|problems| panic!("{problems}"));
     realm.roles.push(Role::everything(ROLE));
+    realm.roles.extend(roles::console());
     realm
 }
 

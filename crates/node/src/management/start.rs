@@ -1,9 +1,11 @@
 //! The start of the management realm: its router, the controller's session, and every procedure.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use crosstie_client::{Client, Config, MatchPolicy, RegisterOptions, SubscribeOptions};
 use crosstie_config::Json;
+use crosstie_router::Audit;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
@@ -21,8 +23,13 @@ const RUNNING_MAX: u32 = 16;
 const PUBLICATIONS_MAX: usize = 1_024;
 
 /// Starts the router, joins the realm, and registers every procedure.
-pub(crate) async fn start(node: &str, socket: &Path, events: Events) -> Result<Management, String> {
-    let router = realm::start(node, socket)?;
+pub(crate) async fn start(
+    node: &str,
+    socket: &Path,
+    audit: Option<Arc<Audit>>,
+    events: Events,
+) -> Result<Management, String> {
+    let router = realm::start(node, socket, audit)?;
     let url = format!("rs+unix://{}", socket.display());
     let mut config = Config::new(&url).map_err(|error| error.to_string())?;
     realm::NAME.clone_into(&mut config.realm);

@@ -55,11 +55,27 @@ impl Node {
         self.put_processes(&present, target, &mut troubles);
         self.triggers.clone_from(&target.controller.shutdown);
         self.title.clone_from(&target.controller.title);
+        if present.console != target.console {
+            troubles.extend(self.change_console(&present, target));
+        }
         self.show_routers();
         Ok(Applied {
             troubles,
             certificates,
         })
+    }
+
+    /// Opens the console anew. Its sessions end, as their logins may have gone. If that fails, the former console is
+    /// opened again, and the error returned.
+    fn change_console(&mut self, present: &Config, target: &Config) -> Option<String> {
+        if let Some(management) = &self.management {
+            management.stop_console();
+        }
+        let error = self.start_console(target).err()?;
+        match self.start_console(present) {
+            Ok(()) => Some(format!("{error}; the former console goes on")),
+            Err(_) => Some(error.to_string()),
+        }
     }
 
     /// Makes running routers ready for their changes, and starts new ones.

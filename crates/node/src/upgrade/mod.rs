@@ -334,6 +334,9 @@ impl Node {
         if let Some(admin) = self.admin.take() {
             admin.stop();
         }
+        if let Some(management) = &self.management {
+            management.stop_console();
+        }
         let workers = self.workers.iter_mut();
         let running = workers.filter_map(|worker| worker.router.take());
         let routers: Vec<_> = running.map(|running| running.router).collect();
@@ -463,6 +466,9 @@ impl Node {
         }
         let config = self.reloads.config.clone();
         if let Err(error) = self.start_admin(&config) {
+            troubles.push(error.to_string());
+        }
+        if let Err(error) = self.start_console(&config) {
             troubles.push(error.to_string());
         }
         for id in restarted {

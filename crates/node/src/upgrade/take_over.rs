@@ -66,6 +66,7 @@ impl Node {
         if !self.place.is_private() {
             self.start_management().await?;
         }
+        self.start_console(config)?;
         self.announce();
         for name in passed::release() {
             warn!("No listener takes over the socket '{name}': the configuration has changed");

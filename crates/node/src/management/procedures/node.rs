@@ -47,6 +47,7 @@ fn status(node: &mut Node, _: &Call) -> Answer {
         "started": date(node.since),
         "uptime": seconds_since(node.since),
         "admin_urls": node.admin_urls,
+        "console_urls": node.console_urls,
         "ready": node.is_ready(),
         "draining": node.drain.is_some(),
         "shutdown_requested": node.is_ending(),

@@ -1,0 +1,301 @@
+"""The console: its pages in a browser, its roles, and what keeps other pages away from it."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pika
+import pytest
+from rig import config
+from rig.browser import Browser
+from rig.http import Http
+from rig.ports import free_ports
+from rig.rawsocket import RawSocket
+from rig.router import Router, binary
+from rig.session import ABORT, CALL, ERROR, HELLO, INVOCATION, RESULT, ROLES, WELCOME, YIELD
+from rig.waiting import DEADLINE_S
+from rig.websocket import WebSocket
+
+CHALLENGE, AUTHENTICATE = 4, 5
+MARKUP = "com.<img/src=x/onerror=alert(1)>"
+
+
+class Console:
+    """A node with a console, where two users log in."""
+
+    def __init__(self, directory: Path):
+        self.directory = directory
+        self.users = {
+            "ann": {"ticket": "ann's secret", "role": "administrator"},
+            "ben": {"ticket": "ben's secret", "role": "monitoring"},
+        }
+        self.address = ("127.0.0.1", free_ports(1)[0])
+        self.start()
+
+    def start(self) -> None:
+        """Start the node."""
+        self.router = Router(self.directory, config=self.configuration())
+
+    def configuration(self) -> dict:
+        """Return a node with one transport of each kind."""
+        ticket = {"type": "static", "principals": self.users}
+        endpoint = config.tcp(port=self.address[1])
+        return config.plain(
+            config.universal("tcp", config.tcp()),
+            {"type": "amqp", "id": "amqp", "endpoint": config.tcp()},
+            console={"endpoint": endpoint, "auth": {"ticket": ticket}},
+        )
+
+    def reload(self) -> None:
+        """Put a changed configuration in force."""
+        (self.directory / "config.json").write_text(json.dumps(self.configuration()))
+        command = [str(binary()), "reload", "--cbdir", str(self.directory)]
+        subprocess.run(command, check=True, capture_output=True, timeout=4 * DEADLINE_S)
+
+    def join(self, user: str) -> tuple[WebSocket, list]:
+        """Log in; return the connection with WELCOME or ABORT."""
+        peer = WebSocket.tcp(self.address).open()
+        peer.say(HELLO, "crossbar", {"roles": ROLES, "authmethods": ["ticket"], "authid": user})
+        answer = peer.hear_any()
+        if answer[0] == CHALLENGE:
+            peer.say(AUTHENTICATE, f"{user}'s secret", {})
+            answer = peer.hear_any()
+        return peer, answer
+
+
+@pytest.fixture(scope="module")
+def console(tmp_path_factory) -> Iterator[Console]:
+    """One node for all tests; each leaves it as it was."""
+    console = Console(tmp_path_factory.mktemp("console"))
+    yield console
+    console.router.stop()
+
+
+def test_files_have_a_strict_policy_and_a_tag(console: Console):
+    http = Http(console.address)
+    page = http.get("/", {"Accept-Encoding": "gzip"})
+    assert b"<title>Crosstie</title>" in gzip.decompress(page.body)
+    policy = page.header("content-security-policy") or ""
+    assert "script-src 'self';" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert page.header("x-frame-options") == "DENY"
+    tag = page.header("etag")
+    assert tag
+    assert http.get("/", {"If-None-Match": tag}).status == 304
+    assert http.get("/main.js").header("content-type") == "text/javascript; charset=utf-8"
+    assert http.get("/../main.rs").status in (400, 404)
+    assert http.post("/", b"").status == 405
+    assert http.get("/", {"Host": "evil.example"}).status == 403
+
+
+@pytest.mark.parametrize(
+    ("origin", "status"),
+    [
+        ("http://127.0.0.1:{port}", 101),
+        (None, 101),
+        ("http://127.0.0.1:1", 403),
+        ("http://localhost:{port}", 403),
+        ("http://evil.example", 403),
+        ("null", 403),
+    ],
+)
+def test_only_its_own_pages_open_a_session(console: Console, origin: str | None, status: int):
+    host, port = console.address
+    named = origin and origin.format(port=port)
+    with WebSocket.tcp(console.address) as peer:
+        assert peer.upgrade(Host=f"{host}:{port}", Origin=named)[0] == status
+
+
+@pytest.mark.parametrize(
+    ("user", "procedure", "arguments", "outcome"),
+    [
+        ("ben", "crossbar.get_figures", [], None),
+        ("ben", "crossbar.worker.worker1.get_router_registrations", [], None),
+        ("ben", "crossbar.worker.worker1.get_amqp_monitoring", ["queues"], None),
+        ("ben", "crossbar.worker.worker1.get_amqp_monitoring", ["users"], "invalid_argument"),
+        ("ben", "crossbar.worker.worker1.get_amqp_management", ["users"], "not_authorized"),
+        ("ben", "crossbar.worker.worker1.get_amqp_definitions", [], "not_authorized"),
+        ("ben", "crossbar.worker.worker1.close_router_session", [1], "not_authorized"),
+        ("ben", "crossbar.reload", [], "not_authorized"),
+        ("ann", "crossbar.reload", [True], None),
+        ("ann", "crossbar.worker.worker1.get_amqp_management", ["users"], None),
+        ("ann", "crossbar.shutdown", [], "not_authorized"),
+        ("ann", "crossbar.upgrade", ["/bin/true"], "not_authorized"),
+        ("ann", "crossbar.start_worker", ["w", "guest"], "not_authorized"),
+        ("ann", "crossbar.worker.worker1.back_up_amqp_store", ["/tmp/x"], "not_authorized"),
+        ("ann", "wamp.session.list", [], "not_authorized"),
+    ],
+)
+def test_a_role_decides_what_may_be_called(
+    console: Console, user: str, procedure: str, arguments: list, outcome: str | None
+):
+    peer, welcome = console.join(user)
+    with peer:
+        assert welcome[0] == WELCOME, welcome
+        peer.say(CALL, 1, {}, procedure, arguments)
+        answer = peer.hear_any()
+        if outcome is None:
+            assert answer[0] == RESULT, answer
+        else:
+            assert answer[0] == ERROR, answer
+            assert answer[4].endswith(outcome), answer
+
+
+def test_lists_of_entries_come_in_parts(console: Console):
+    callee = RawSocket.tcp(console.router.address("tcp")).shake_hands().join()
+    peer, _ = console.join("ben")
+    with callee, peer:
+        for number in range(5):
+            callee.register(f"com.part.p{number}")
+            callee.subscribe(f"com.part.t{number}", match="prefix")
+        callee.register("com.other")
+        requests = itertools.count(1)
+
+        def listed(procedure: str, *arguments: object) -> list[dict]:
+            peer.say(
+                CALL,
+                next(requests),
+                {},
+                f"crossbar.worker.worker1.get_router_{procedure}",
+                arguments,
+            )
+            return peer.hear(RESULT)[3][0]
+
+        first = listed("registrations", "realm1", 0, 3, "com.part.")
+        rest = listed("registrations", "realm1", 3, 3, "com.part.")
+        assert len(first) == 3
+        found = {entry["uri"] for entry in first + rest}
+        assert found == {f"com.part.p{number}" for number in range(5)}
+        assert {entry["callees"] for entry in first} == {1}
+        assert listed("registrations", "realm1", 5, 3, "com.part.") == []
+        topics = listed("subscriptions", None, 0, 100, "com.part.")
+        assert {(entry["match"], entry["subscribers"]) for entry in topics} == {("prefix", 1)}
+        assert len(topics) == 5
+        sessions = listed("sessions", None, 0, 100, callee.authid)
+        assert [entry["session"] for entry in sessions] == [callee.id]
+
+
+def test_nobody_else_logs_in(console: Console):
+    peer, answer = console.join("carl")
+    with peer:
+        assert answer[0] == ABORT, answer
+
+
+@pytest.fixture
+def browser(tmp_path) -> Iterator[Browser]:
+    """A browser without a window."""
+    if "browser" in os.environ.get("CROSSTIE_WITHOUT", "") or not shutil.which("chromium"):
+        pytest.skip("there is no chromium")
+    browser = Browser(tmp_path)
+    yield browser
+    browser.close()
+
+
+def text(browser: Browser, part: str) -> None:
+    """Wait until the page shows a text."""
+    script = f"document.body.innerText.includes({json.dumps(part)})"
+    browser.await_page(f"{part!r} is shown", script)
+
+
+def press(browser: Browser, name: str, within: str = "body") -> None:
+    """Press a button once it is there."""
+    buttons = f"[...document.querySelectorAll('{within} button')]"
+    found = f"{buttons}.find((button) => button.innerText === {json.dumps(name)})"
+    browser.await_page(f"the button {name}", f"({found})?.disabled === false")
+    browser.evaluate(f"({found}).click()")
+
+
+def go(browser: Browser, address: str) -> None:
+    """Open a page of the console."""
+    browser.evaluate(f"location.hash = {json.dumps('#/' + address)}")
+
+
+def log_in(browser: Browser, user: str) -> None:
+    """Fill the form."""
+    browser.await_page("the form is shown", "Boolean(document.getElementById('login-authid'))")
+    for name, value in {"authid": user, "secret": f"{user}'s secret"}.items():
+        browser.evaluate(f"document.getElementById('login-{name}').value = {json.dumps(value)}")
+    press(browser, "Log in")
+
+
+def test_pages_in_a_browser(console: Console, browser: Browser):
+    base = f"http://127.0.0.1:{console.address[1]}/"
+    browser.open(base)
+    log_in(browser, "ann")
+    text(browser, "Overview")
+    text(browser, console.router.urls("tcp")[0])
+
+    callee = RawSocket.tcp(console.router.address("tcp")).shake_hands().join()
+    with callee:
+        registration = callee.register("com.example.twice")
+        callee.register(MARKUP)
+        go(browser, "sessions")
+        text(browser, f"tcp:127.0.0.1:{callee.socket.getsockname()[1]}")
+        go(browser, "procedures")
+        text(browser, MARKUP)
+        assert browser.evaluate("document.querySelector('main img')") is None
+
+        go(browser, "try/call/realm1/com.example.twice")
+        press(browser, "Join")
+        browser.await_page(
+            "the session has joined", "Boolean(document.getElementById('call-args'))"
+        )
+        browser.evaluate("document.getElementById('call-args').value = '[21]'")
+        press(browser, "Call")
+        invocation = callee.hear(INVOCATION)
+        assert invocation[2] == registration
+        callee.say(YIELD, invocation[1], {}, [2 * invocation[4][0]])
+        log = "document.querySelector('.log')?.innerText"
+        browser.await_page("the result is shown", f"{log}?.includes('42')")
+
+    host, port = console.router.address("amqp")
+    with pika.BlockingConnection(pika.ConnectionParameters(host, port)) as connection:
+        channel = connection.channel()
+        channel.queue_declare("<b>orders</b>")
+        for _ in range(3):
+            channel.basic_publish("", "<b>orders</b>", b"an order")
+        go(browser, "queues/%2F/" + "%3Cb%3Eorders%3C%2Fb%3E")
+        text(browser, "3 ready")
+        press(browser, "Get")
+        text(browser, "an order")
+        press(browser, "Purge")
+        press(browser, "Purge", "dialog")
+        text(browser, "0 ready")
+        assert channel.queue_declare("<b>orders</b>", passive=True).method.message_count == 0
+
+    # The node ends without a word, and starts again: the page logs in by itself.
+    go(browser, "overview")
+    text(browser, "Overview")
+    console.router.kill()
+    text(browser, "reconnecting")
+    console.start()
+    is_away = "document.body.innerText.includes('reconnecting')"
+    browser.await_page("the page is back", f"!{is_away}")
+    text(browser, console.router.urls("tcp")[0])
+
+    # An administrator becomes one who only reads; then the permission is withdrawn.
+    console.users["ann"]["role"] = "monitoring"
+    console.reload()
+    browser.await_page(
+        "the role has changed", "document.querySelector('.role')?.innerText === 'monitoring'"
+    )
+    go(browser, "users")
+    text(browser, "are shown to the role administrator")
+    del console.users["ann"]
+    console.reload()
+    text(browser, "no longer accepted")
+
+    foreign = [url for url in browser.requested if "//127.0.0.1:" not in url and "data:" not in url]
+    assert foreign == []
+    # A browser logs the connections that fail while the node is away.
+    faults = [
+        fault for fault in browser.faults if "WebSocket" not in fault and "ERR_CONN" not in fault
+    ]
+    assert faults == []

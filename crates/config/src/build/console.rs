@@ -1,0 +1,198 @@
+//! The console: a listener with pages for a browser, and a WebSocket to the management realm.
+
+use std::collections::BTreeSet;
+
+use crosstie_auth::wamp::{Anonymous, Methods};
+
+use super::transport::{Place, allowed};
+use super::{Builder, transport};
+use crate::catalogue::{WEB_OPTIONS, WEBSOCKET_OPTIONS};
+use crate::model::{
+    Allowed, Cookie, Endpoint, ListenerLimits, Transport, TransportKind, Web, WebOptions,
+    WebService, WebSocket,
+};
+use crate::plain::Section;
+use crate::tree::quoted;
+use crate::view::View;
+use crate::{CONSOLE, CONSOLE_ROLES};
+
+/// The only realm of its sessions.
+const REALM: &str = "crossbar";
+/// Maximum number of its connections. A browser has a handful, and the management realm one thread.
+const CONNECTIONS_MAX: usize = 256;
+
+/// The policy of its cookie for pages of other sites.
+const STRICT: &str = "Strict";
+
+impl Builder<'_> {
+    pub(super) fn console(&mut self, console: View<'_>) -> Transport {
+        let endpoint = self.endpoint(console);
+        let place = Place::of(&endpoint, None);
+        let auth = self.auth_at(console, place);
+        self.check_console(console, &endpoint, &auth);
+        let defaults = View::empty(&WEBSOCKET_OPTIONS);
+        let mut options = self.websocket_options(defaults, place);
+        options.allowed_origins = match console.given("allowed_origins").is_some() {
+            true => allowed(console, "allowed_origins", false),
+            false => Allowed::SameHost,
+        };
+        options.allow_null_origin = false;
+        let websocket = WebSocket {
+            url: None,
+            serializers: transport::all_serializers(),
+            auth,
+            cookie: self.console_cookie(console, place.is_tls),
+            options,
+        };
+        let web = Web {
+            paths: vec![("/".to_owned(), WebService::Console)],
+            options: WebOptions {
+                hsts_max_age: None,
+                ..WebOptions::read(View::empty(&WEB_OPTIONS))
+            },
+        };
+        let roles = CONSOLE_ROLES.map(str::to_owned);
+        Transport {
+            id: CONSOLE.to_owned(),
+            allowed_hosts: allowed(console, "allowed_hosts", endpoint.is_loopback()),
+            endpoint,
+            kind: TransportKind::Universal {
+                rawsocket: None,
+                websocket: vec![("/ws".to_owned(), websocket)],
+                web: Some(web),
+            },
+            connections_max: Some(CONNECTIONS_MAX),
+            limits: ListenerLimits::default(),
+            pages: Vec::new(),
+            admits: Some([(REALM.to_owned(), BTreeSet::from(roles))].into()),
+        }
+    }
+
+    /// A cookie that no script reads, and that no other site's page sends.
+    fn console_cookie(&mut self, console: View<'_>, is_tls: bool) -> Option<Box<Cookie>> {
+        let given = console.section("cookie");
+        let cookie = self.cookie(console)?;
+        if cookie
+            .same_site
+            .as_deref()
+            .is_some_and(|site| site != STRICT)
+        {
+            let message = "the console's cookie has \"same_site\": \"Strict\": leave the key out";
+            self.error(given, "same_site", message);
+        }
+        if given.given("http_strict").is_some() && !cookie.http_only {
+            let message = "the console's cookie is hidden from scripts: leave the key out";
+            self.error(given, "http_strict", message);
+        }
+        Some(Box::new(Cookie {
+            http_only: true,
+            same_site: Some(STRICT.to_owned()),
+            secure: cookie.secure || is_tls,
+            ..*cookie
+        }))
+    }
+
+    /// Every role must be one of the console's, and other machines must log in.
+    fn check_console(&mut self, console: View<'_>, endpoint: &Endpoint, methods: &Methods) {
+        let auth = console.section("auth");
+        let [reads, changes] = CONSOLE_ROLES;
+        let wrong = |role: &str| {
+            let is_known = CONSOLE_ROLES.contains(&role);
+            (!is_known).then(|| {
+                format!(
+                    "expected role \"{reads}\" or \"{changes}\" at the console, got {}",
+                    quoted(role)
+                )
+            })
+        };
+        match &methods.anonymous {
+            Some(Anonymous::Static { role, .. }) => {
+                if let Some(message) = wrong(role) {
+                    self.error(auth, "anonymous", message);
+                }
+                if !endpoint.is_loopback() && !matches!(endpoint, Endpoint::Unix { .. }) {
+                    let message = "anonymous sessions would manage this node from any machine: expected another \
+                                   method, or \"interface\": \"127.0.0.1\" in the endpoint";
+                    self.error(auth, "anonymous", message);
+                }
+            }
+            Some(Anonymous::Dynamic(_)) | None => {}
+        }
+        let named = methods.roles();
+        let mut named: Vec<_> = named.map(|(method, role)| (method.name(), role)).collect();
+        named.sort_unstable();
+        named.dedup();
+        for (method, role) in named {
+            if let Some(message) = wrong(role) {
+                self.error(auth, method, message);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Allowed, Format, Source, parse, render};
+
+    /// The problems of a console, or an empty text.
+    fn problems(console: &str) -> String {
+        let source = Source {
+            name: "config".to_owned(),
+            text: format!(r#"{{"version": 2, "workers": [], "console": {console}}}"#),
+        };
+        match parse(&source, Format::Json, &|_| None) {
+            Ok((config, _)) => {
+                assert!(config.console.is_some());
+                String::new()
+            }
+            Err(problems) => render(&problems, &source),
+        }
+    }
+
+    #[test]
+    fn logins_have_a_role_of_the_console() {
+        let here = r#"{"type": "tcp", "interface": "127.0.0.1", "port": 1}"#;
+        let anywhere = r#"{"type": "tcp", "port": 1}"#;
+        let socket = r#"{"type": "unix", "path": "c.sock"}"#;
+        let anonymous =
+            |role: &str| format!(r#"{{"anonymous": {{"type": "static", "role": "{role}"}}}}"#);
+        let ticket = |role: &str| {
+            format!(
+                r#"{{"ticket": {{"type": "static", "principals": {{"a": {{"ticket": "b", "role": "{role}"}}}}}}}}"#
+            )
+        };
+        for (endpoint, auth, expected) in [
+            (here, anonymous("monitoring"), ""),
+            (socket, anonymous("administrator"), ""),
+            (anywhere, ticket("administrator"), ""),
+            (here, anonymous("anonymous"), r#"got "anonymous""#),
+            (here, "{}".to_owned(), r#"got "anonymous""#),
+            (here, ticket("trusted"), r#"got "trusted""#),
+            (anywhere, anonymous("monitoring"), "from any machine"),
+        ] {
+            let found = problems(&format!(r#"{{"endpoint": {endpoint}, "auth": {auth}}}"#));
+            assert_eq!(found.is_empty(), expected.is_empty(), "{auth}: {found}");
+            assert!(found.contains(expected), "{auth}: {found}");
+        }
+        for cookie in [r#"{"same_site": "Lax"}"#, r#"{"http_strict": false}"#] {
+            let auth = anonymous("monitoring");
+            let found = problems(&format!(
+                r#"{{"endpoint": {here}, "auth": {auth}, "cookie": {cookie}}}"#
+            ));
+            assert!(found.contains("leave the key out"), "{cookie}: {found}");
+        }
+        let without = problems(&format!(r#"{{"endpoint": {here}}}"#));
+        assert!(without.contains("auth"), "{without}");
+    }
+
+    #[test]
+    fn only_its_own_pages_may_connect() {
+        let config = crate::Config::embedded_default();
+        let console = config.console.expect("the embedded default has a console");
+        assert_eq!(console.allowed_hosts, Allowed::Loopback);
+        let websockets = console.kind.websockets();
+        let options = &websockets.first().expect("a WebSocket").options;
+        assert_eq!(options.allowed_origins, Allowed::SameHost);
+        assert!(!options.allow_null_origin);
+    }
+}
