@@ -30,6 +30,7 @@ class Named:
         transports = [
             {"type": "amqp", "id": "amqp", "endpoint": config.tcp()},
             {"type": "amqp.management", "id": "management", "endpoint": config.tcp()},
+            config.universal("tcp", config.tcp()),
         ]
         configuration = config.plain(*transports)
         configuration["workers"][0]["amqp"] = {"identity": {"version": "3.10.8"}}

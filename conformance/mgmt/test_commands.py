@@ -9,12 +9,15 @@ from pathlib import Path
 
 import pika
 import pytest
+from rig.rawsocket import RawSocket
 from rig.router import binary
+from rig.session import CALL, RESULT
 
 from mgmt import commands
 from mgmt.different_commands import DIFFERENT
 from mgmt.named import Named
 
+SHUTDOWN = "CONNECTION_FORCED - broker forced connection closure with reason 'shutdown'"
 RECORDED = json.loads((Path(__file__).parent / "commands.json").read_text())
 
 
@@ -67,7 +70,7 @@ def test_unhonoured_words_are_refused_by_name(named):
         ("list_queues", "memory"),
         ("trace_on",),
         ("eval", "1."),
-        ("stop_app",),
+        ("join_cluster", "x"),
     ):
         done = named.run("rabbitmqctl", words)
         named_word = next(word for word in words[::-1] if word not in ("x", "1.", "list_users"))
@@ -119,3 +122,66 @@ def test_definitions_are_exported_and_imported(named, tmp_path):
     assert ctl("import_definitions", given="no JSON").returncode == 65
     assert ctl("import_definitions", str(tmp_path / "absent")).returncode == 65
     assert ctl("delete_vhost", "kept").returncode == 0
+
+
+def count(wamp: RawSocket) -> int:
+    """Return the number of sessions of its realm."""
+    wamp.ask(CALL, {}, "wamp.session.count")
+    return wamp.hear(RESULT)[3][0]
+
+
+def test_the_broker_stops_and_starts_in_a_running_node(named):
+    pages, address = named.router.address("tcp"), named.router.address("amqp")
+
+    def connected() -> pika.BlockingConnection:
+        return pika.BlockingConnection(pika.ConnectionParameters(*address))
+
+    persistent = pika.BasicProperties(delivery_mode=2)
+    connection = connected()
+    channel = connection.channel()
+    channel.confirm_delivery()
+    channel.queue_declare("kept", durable=True)
+    channel.queue_declare("lost")
+    for body, properties in ((b"taken", persistent), (b"stored", persistent), (b"lost", None)):
+        channel.basic_publish("", "kept", body, properties)
+    assert channel.basic_get("kept")[2] == b"taken"
+    with RawSocket.tcp(pages) as wamp:
+        wamp.shake_hands().join()
+        stopped = named.run("rabbitmqctl", ("-q", "stop_app"))
+        assert (stopped.returncode, stopped.stderr) == (0, "")
+        with pytest.raises(pika.exceptions.ConnectionClosedByBroker) as closed:
+            connection.process_data_events(time_limit=60)
+        assert closed.value.reply_code == 320
+        assert closed.value.reply_text == SHUTDOWN
+        with pytest.raises(pika.exceptions.AMQPConnectionError):
+            connected()
+        assert named.router.health()[0] == 200
+        assert "stopped by an operator" in named.router.health()[1]
+        assert count(wamp) >= 1
+        # It starts with the configuration that is then in force.
+        path = named.router.directory / "config.json"
+        configuration = json.loads(path.read_text())
+        users = [{"name": name, "password": "guest"} for name in ("guest", "late")]
+        allowed = [{"user": "guest", "configure": ".*", "write": ".*", "read": ".*"}]
+        configuration["workers"][0]["amqp"] |= {
+            "users": users,
+            "vhosts": [{"name": "/", "permissions": allowed}],
+        }
+        path.write_text(json.dumps(configuration))
+        reload = [binary(), "reload", "--cbdir", named.router.directory]
+        subprocess.run(reload, check=True, capture_output=True)
+        started = named.run("rabbitmqctl", ("-q", "start_app"))
+        assert (started.returncode, started.stderr) == (0, "")
+        assert count(wamp) >= 1
+    assert "late" in named.run("rabbitmqctl", ("-q", "list_users")).stdout
+    connection = connected()
+    channel = connection.channel()
+    got = [channel.basic_get("kept", auto_ack=True) for _ in range(3)]
+    assert [(body, method and method.redelivered) for method, _, body in got] == [
+        (b"taken", True),
+        (b"stored", False),
+        (None, None),
+    ]
+    with pytest.raises(pika.exceptions.ChannelClosedByBroker):
+        channel.queue_declare("lost", passive=True)
+    connection.close()

@@ -72,6 +72,16 @@ impl Broker {
         }
     }
 
+    /// Lets no client into its own vhosts any more.
+    pub fn refuse_clients(&self) {
+        self.local_vhosts().iter().for_each(|vhost| vhost.shut());
+    }
+
+    /// Whether any connection is in a vhost.
+    pub fn has_peers(&self) -> bool {
+        !self.peers.lock().is_empty()
+    }
+
     /// Closes these connections.
     pub fn close_these(&self, connections: &Connections, reason: &str) {
         for peer in self.peers.lock().values() {

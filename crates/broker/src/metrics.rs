@@ -1,7 +1,6 @@
 //! The metrics of AMQP.
 
 use std::cmp::Reverse;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crosstie_queues::QueueStatus;
@@ -294,7 +293,7 @@ const VHOST_COUNTS: [Metric<OfVhost<u64>>; 14] = [
     ),
 ];
 
-fn register_brokers(registry: &mut Registry, brokers: &[(&str, &Arc<Broker>)]) {
+fn register_brokers(registry: &mut Registry, brokers: &[Named<'_>]) {
     for (name, help, read) in BROKER_GAUGES {
         let family = Gauges::<1>::default();
         for (worker, broker) in brokers {

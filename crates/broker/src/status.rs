@@ -185,7 +185,7 @@ impl fmt::Display for Alarm {
 }
 
 /// A broker, with the id of its router.
-pub type Named<'b> = (&'b str, &'b Arc<Broker>);
+pub type Named<'b> = (&'b str, Arc<Broker>);
 
 /// The alarms, each with its router.
 pub fn alarms<'b>(
@@ -202,8 +202,8 @@ pub fn replicated_vhosts<'b>(
     brokers: impl Iterator<Item = Named<'b>>,
 ) -> impl Iterator<Item = (&'b str, Arc<Replicated>)> {
     brokers.flat_map(|(id, broker)| {
-        let replicated = broker.replicated().iter();
-        replicated.map(move |vhost| (id, Arc::clone(vhost)))
+        let replicated = broker.replicated().to_vec().into_iter();
+        replicated.map(move |vhost| (id, vhost))
     })
 }
 

@@ -26,6 +26,10 @@ impl From<CallError> for Refused {
 }
 
 impl Refused {
+    pub(crate) fn no_amqp() -> Self {
+        Self::Here("no worker of the node speaks AMQP".into())
+    }
+
     /// Whether the node has no such object.
     pub(crate) fn is_no_such_object(&self) -> bool {
         matches!(self, Self::Application(error) if error.uri == "crossbar.error.no_such_object")

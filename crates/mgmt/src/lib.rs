@@ -50,5 +50,6 @@ pub use answer::{Answer, Body};
 pub use call::Api;
 pub use cors::Cors;
 pub use entry::{Admitted, Begun};
+pub use node::name_of;
 pub use request::{Head, Headers, Rows};
 pub use surroundings::{Listener, Surroundings};

@@ -43,7 +43,12 @@ pub(crate) const EXCHANGE_TYPES: [(&str, &str); 9] = [
 
 /// RabbitMQ's form of a node's name.
 pub(crate) fn name(api: &Api) -> String {
-    format!("crosstie@{}", api.surroundings.node())
+    name_of(&api.surroundings.node())
+}
+
+/// The same for a node's id.
+pub fn name_of(node: &str) -> String {
+    format!("crosstie@{node}")
 }
 
 pub(crate) fn exchange_type((name, description): &(&str, &str), row: &mut Row<'_, '_>) {

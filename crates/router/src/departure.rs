@@ -15,6 +15,7 @@ use crate::registry::Registry;
 /// Time after which the log names the clients that are waited for: most have answered by then.
 const SAID_AFTER: Duration = Duration::from_secs(1);
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(200);
+pub(crate) const LOOK_AT_CLIENTS_AFTER: Duration = Duration::from_millis(2);
 /// A client that has read nothing for this time, although bytes wait for it, will not answer.
 const DEAF_AFTER_S: u32 = 2;
 /// Time for clients to close a connection that the router has closed, and to read earlier output: their answers change
@@ -89,7 +90,7 @@ pub(crate) fn await_all(state: &Registry) {
     let mut is_said = false;
     let mut given_up = 0;
     while state.bounds.conversations() > 0 && Instant::now() < deadline {
-        std::thread::sleep(Duration::from_millis(2));
+        std::thread::sleep(LOOK_AT_CLIENTS_AFTER);
         if Instant::now() < look_at {
             continue;
         }

@@ -18,6 +18,7 @@ extern crate self as crosstie_router;
 
 mod accepting;
 mod admin;
+mod amqp_stop;
 mod bridges;
 mod conversing;
 mod departure;
@@ -57,6 +58,7 @@ mod residents_tests;
 mod splice_tests;
 
 pub use admin::{Admin, start_admin};
+pub use amqp_stop::ClosedListener;
 pub use crosstie_auth::wamp::SigningKey;
 pub use crosstie_broker as amqp;
 pub use crosstie_broker::{ReadyUsers, ReadyVhosts};

@@ -65,9 +65,14 @@ impl Router {
         Some(())
     }
 
+    /// The node's name in that API.
+    pub fn management_name(&self) -> String {
+        crosstie_mgmt::name_of(self.state.node())
+    }
+
     fn api(&self) -> Option<Arc<Api>> {
         self.state.api(|| {
-            let broker = Arc::clone(self.state.amqp()?);
+            let broker = self.state.amqp()?;
             let operators = Operators::new(broker, self.workers.keeper_handle());
             let around = Around(Arc::downgrade(&self.state));
             Some(Api::new(operators, Arc::new(around)))

@@ -40,7 +40,7 @@ impl Router {
                 let broker = self.state.amqp().ok_or_else(no_broker)?;
                 let endpoint = Arc::new(AmqpEndpoint {
                     options: options.clone(),
-                    broker: Arc::clone(broker),
+                    broker,
                     cluster,
                 });
                 let limits = Arc::new(endpoint.limits(&self.state.bounds.limits));

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use crosstie_broker::{self as amqp, Broker};
@@ -15,7 +16,7 @@ use crosstie_realms::realms::{Node, Realms};
 use crosstie_site::programs::Hosting;
 use crosstie_site::request_counts::Requests;
 use crosstie_site::services::Grounds;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::{Mutex, MutexGuard, RwLock};
 use tokio::runtime::Handle;
 
 use crate::joint_state::JointState;
@@ -38,10 +39,11 @@ pub(crate) struct Registry {
     testees: Mutex<Vec<Arc<TesteeTransport>>>,
     /// The certificates of running listeners.
     certificates: Mutex<Vec<Weak<Certificate>>>,
-    /// Set at most once.
-    amqp: OnceLock<Arc<Broker>>,
+    /// The broker of AMQP transports, unless AMQP is stopped.
+    amqp: RwLock<Option<Arc<Broker>>>,
+    is_amqp_stopped: AtomicBool,
     /// The broker's management API, made with the first transport that needs it.
-    api: OnceLock<Arc<Api>>,
+    api: Mutex<Option<Arc<Api>>>,
     joints: Mutex<Vec<Arc<JointState>>>,
     pub(crate) rlinks: RLinks,
     /// Set if another process waits for the end of the router.
@@ -81,8 +83,9 @@ impl Registry {
             addresses: Mutex::default(),
             testees: Mutex::default(),
             certificates: Mutex::default(),
-            amqp: OnceLock::new(),
-            api: OnceLock::new(),
+            amqp: RwLock::default(),
+            is_amqp_stopped: AtomicBool::new(false),
+            api: Mutex::default(),
             joints: Mutex::default(),
             rlinks: RLinks::default(),
             haste: OnceLock::new(),
@@ -142,17 +145,17 @@ impl Registry {
     }
 
     /// The broker of AMQP transports.
-    pub(crate) fn amqp(&self) -> Option<&Arc<Broker>> {
-        self.amqp.get()
+    pub(crate) fn amqp(&self) -> Option<Arc<Broker>> {
+        self.amqp.read().clone()
     }
 
     /// The broker's management API, or the one that `make` returns.
     pub(crate) fn api(&self, make: impl FnOnce() -> Option<Arc<Api>>) -> Option<Arc<Api>> {
-        if let Some(api) = self.api.get() {
-            return Some(Arc::clone(api));
+        let mut api = self.api.lock();
+        if api.is_none() {
+            *api = make();
         }
-        let made = make()?;
-        Some(Arc::clone(self.api.get_or_init(|| made)))
+        api.clone()
     }
 
     /// The node's id.
@@ -160,9 +163,30 @@ impl Registry {
         &self.realms.node
     }
 
-    /// Sets the broker. Returns false if it was set before.
+    /// Sets the broker. Returns false if there is one.
     pub(crate) fn set_amqp(&self, broker: Arc<Broker>) -> bool {
-        self.amqp.set(broker).is_ok()
+        let mut amqp = self.amqp.write();
+        let is_free = amqp.is_none();
+        if is_free {
+            *amqp = Some(broker);
+            self.is_amqp_stopped.store(false, Ordering::SeqCst);
+        }
+        is_free
+    }
+
+    /// Takes the broker out, with its management API.
+    pub(crate) fn take_amqp(&self) -> Option<Arc<Broker>> {
+        let mut api = self.api.lock();
+        *api = None;
+        let taken = self.amqp.write().take();
+        self.is_amqp_stopped
+            .store(taken.is_some(), Ordering::SeqCst);
+        taken
+    }
+
+    /// Whether the router's AMQP was stopped.
+    pub(crate) fn is_amqp_stopped(&self) -> bool {
+        self.is_amqp_stopped.load(Ordering::SeqCst)
     }
 
     /// Adds a joint. Returns whether its id is new.

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::{Arc, Weak, mpsc};
+use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
 use crosstie_auth::wamp::SigningKey;
@@ -63,6 +64,8 @@ pub struct Router {
     pub(crate) leaving: Mutex<Leaving>,
     /// Disconnects once all clients have been told to leave. Present from the beginning of the stop.
     pub(crate) dismissed: Mutex<Option<mpsc::Receiver<()>>>,
+    /// The thread of a stop of AMQP. Returns whether all durable data could be stored.
+    pub(crate) stopping_amqp: Mutex<Option<JoinHandle<bool>>>,
 }
 
 /// A running realm.
@@ -117,11 +120,12 @@ impl Router {
             pages: Mutex::default(),
             leaving: Mutex::default(),
             dismissed: Mutex::default(),
+            stopping_amqp: Mutex::default(),
         })
     }
 
-    /// Starts AMQP: opens the store, restores its contents, and imports the definitions. Called once, before the
-    /// transports that lead to it. Returns rejected definitions with the reasons.
+    /// Starts AMQP: opens the store, restores its contents, and imports the definitions. Called before the transports
+    /// that lead to it. Returns rejected definitions with the reasons.
     pub fn start_amqp(&self, amqp: &model::Amqp) -> Result<Vec<model::Skipped>, StartError> {
         let what = || format!("AMQP of worker {}", self.id());
         let failed = |fault| StartError {
@@ -129,6 +133,8 @@ impl Router {
             fault,
         };
         self.check_runs(what)?;
+        // A stop that is not complete has the store.
+        self.await_amqp_stop();
         if self.state.amqp().is_some() {
             return Err(failed(StartFault::AlreadyRunning));
         }
@@ -184,7 +190,7 @@ impl Router {
 
     /// AMQP for operators, if it was started.
     pub fn amqp(&self) -> Option<amqp::Operators> {
-        let broker = Arc::clone(self.state.amqp()?);
+        let broker = self.state.amqp()?;
         let context = self.workers.keeper_handle();
         Some(amqp::Operators::new(broker, context))
     }
@@ -307,7 +313,8 @@ impl Router {
     pub(crate) fn end(&self) -> bool {
         // The router's own tasks would keep the threads alive.
         self.workers.stop();
-        let mut is_stored = self.state.amqp().is_none_or(|broker| broker.stop());
+        let mut is_stored = self.await_amqp_stop();
+        is_stored &= self.state.amqp().is_none_or(|broker| broker.stop());
         for realm in self.state.realms.realms() {
             is_stored &= realm.store.as_ref().is_none_or(|store| store.keeper.stop());
         }

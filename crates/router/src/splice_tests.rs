@@ -91,7 +91,7 @@ impl Node {
         }
     }
 
-    fn broker(&self) -> &Arc<Broker> {
+    fn broker(&self) -> Arc<Broker> {
         self.rig.router.state.amqp().unwrap()
     }
 

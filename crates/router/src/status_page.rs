@@ -86,6 +86,11 @@ pub(crate) fn health(routers: &[Arc<Registry>]) -> (bool, String) {
             }
         }
     }
+    // WAMP is served nevertheless.
+    for router in routers.iter().filter(|router| router.is_amqp_stopped()) {
+        let router = router.id();
+        let _ = writeln!(wrong, "AMQP of router '{router}': stopped by an operator");
+    }
     for (router, realm) in realms(routers) {
         if let Some(why) = realm.store.as_ref().and_then(RealmStore::failure) {
             let (router, realm) = (router.id(), realm.name());

@@ -67,6 +67,11 @@ pub(crate) enum Served {
 }
 
 impl RunningTransport {
+    /// Whether it leads to the broker.
+    pub(crate) fn is_of_broker(&self) -> bool {
+        matches!(self.kind, "amqp" | "amqp.management" | "amqp.prometheus")
+    }
+
     /// Its present connections' states, and those of its earlier ones.
     pub(crate) fn conversing(&self) -> impl Iterator<Item = &Conversing> {
         let present = match &self.served {

@@ -86,7 +86,7 @@ impl ManagementRealm {
     }
 
     /// The workers that are routers, or the only one to query.
-    pub(super) async fn routers(&self) -> Result<Vec<String>, Refused> {
+    pub(crate) async fn routers(&self) -> Result<Vec<String>, Refused> {
         if let Some(worker) = &self.worker {
             return Ok(vec![worker.clone()]);
         }
@@ -111,7 +111,7 @@ impl ManagementRealm {
             }
         }
         match brokers.is_empty() {
-            true => Err(Refused::Here("no worker of the node speaks AMQP".into())),
+            true => Err(Refused::no_amqp()),
             false => Ok(brokers),
         }
     }

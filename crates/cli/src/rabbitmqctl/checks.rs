@@ -14,9 +14,15 @@ use super::output::{Output, Table, cell};
 const EXPIRATION: &[&str] = &["within", "unit"];
 
 pub(super) static COMMANDS: [Command; 14] = [
-    ctl("check_running", (0, 0), "", &[], is_running).diagnostics(),
-    ctl("is_running", (0, 0), "", &[], is_running).diagnostics(),
-    ctl("is_booting", (0, 0), "", &[], is_booting).diagnostics(),
+    ctl("check_running", (0, 0), "", &[], is_running)
+        .diagnostics()
+        .also_stopped(),
+    ctl("is_running", (0, 0), "", &[], is_running)
+        .diagnostics()
+        .also_stopped(),
+    ctl("is_booting", (0, 0), "", &[], is_booting)
+        .diagnostics()
+        .also_stopped(),
     ctl("check_alarms", (0, 0), "", &[], check_alarms).diagnostics(),
     ctl("check_local_alarms", (0, 0), "", &[], check_local_alarms).diagnostics(),
     ctl("alarms", (0, 0), "", &[], alarms).diagnostics(),
@@ -65,17 +71,26 @@ fn failed(run: &Run, text: &str) -> Failure {
 
 fn is_running(run: &Run) -> Result<Output, Failure> {
     let node = run.session.name()?;
-    let text = format!("RabbitMQ on node {node} is fully booted and running");
+    let is_running = run.session.is_app_running()?;
+    let text = match is_running {
+        true => format!("RabbitMQ on node {node} is fully booted and running"),
+        false => format!(
+            "RabbitMQ on node {node} is not running or has not fully booted yet (check with is_booting)"
+        ),
+    };
     match run.command.grammar.name {
         "check_running" => {
             run.announce(&format!(
                 "Checking if RabbitMQ is running on node {node} ..."
             ))?;
-            Ok(Output::Text(text))
+            match is_running {
+                true => Ok(Output::Text(text)),
+                false => Err(Failure::check(&format!("Error:\n{text}"))),
+            }
         }
         _ => {
             run.announce(&format!("Asking node {node} for its status ..."))?;
-            let value = json!({"message": text, "result": true});
+            let value = json!({"message": text, "result": is_running});
             Ok(Output::Value(text, value))
         }
     }

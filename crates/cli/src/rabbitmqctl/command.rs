@@ -12,6 +12,8 @@ use super::words::{Grammar, Words};
 pub(super) struct Command {
     pub(super) grammar: Grammar,
     of: Of,
+    /// Whether AMQP must run on the node.
+    pub(super) needs_app: bool,
     pub(super) run: fn(&Run) -> Result<Output, Failure>,
 }
 
@@ -40,6 +42,7 @@ pub(super) const fn ctl(
             options,
         },
         of: Of::Ctl,
+        needs_app: true,
         run,
     }
 }
@@ -57,6 +60,14 @@ impl Command {
     pub(super) const fn diagnostics(self) -> Self {
         Self {
             of: Of::Diagnostics,
+            ..self
+        }
+    }
+
+    /// The same while AMQP is stopped, too.
+    pub(super) const fn also_stopped(self) -> Self {
+        Self {
+            needs_app: false,
             ..self
         }
     }
@@ -139,6 +150,16 @@ impl Run {
         Failure::usage(&format!(
             "Error (argument validation): {what}\nArguments given:\n\t{}\n\n{}",
             self.command.grammar.shown(&self.words.arguments),
+            self.command.grammar.usage_text()
+        ))
+    }
+
+    /// AMQP is stopped on the node.
+    pub(super) fn app_stopped(&self, given: &[String]) -> Failure {
+        Failure::usage(&format!(
+            "Error: this command requires the 'rabbit' app to be running on the target node. Start it with \
+             'rabbitmqctl start_app'.\nArguments given:\n\t{}\n\n{}",
+            self.command.grammar.shown(given),
             self.command.grammar.usage_text()
         ))
     }

@@ -90,7 +90,12 @@ fn execute(program: Program, words: &[OsString]) -> Result<(), Failure> {
         words,
         format,
     };
-    let done = (command.run)(&run);
+    // A node that cannot be reached fails the command itself.
+    let is_stopped = command.needs_app && matches!(run.session.is_app_running(), Ok(false));
+    let done = match is_stopped {
+        true => Err(run.app_stopped(&texts)),
+        false => (command.run)(&run),
+    };
     let done = done.and_then(|output| output::print(&run.words, run.format, output));
     run.session.leave();
     done

@@ -14,23 +14,25 @@ use crate::stop::has_ended_within;
 /// The version of RabbitMQ whose commands these are.
 pub(super) const VERSION: &str = "3.10.8";
 
-pub(super) static COMMANDS: [Command; 10] = [
+pub(super) static COMMANDS: [Command; 12] = [
     ctl("status", (0, 0), "", &[], status).both(),
     ctl("cluster_status", (0, 0), "", &[], cluster_status).both(),
     ctl("node_health_check", (0, 0), "", &[], health).both(),
-    ctl("ping", (0, 0), "", &[], ping).both(),
-    ctl("await_startup", (0, 0), "", &[], await_startup),
+    ctl("ping", (0, 0), "", &[], ping).both().also_stopped(),
+    ctl("await_startup", (0, 0), "", &[], await_startup).also_stopped(),
     ctl(
         "wait",
         (0, 1),
         "[<pidfile>] [--pid|-P <pid>]",
         &["pid"],
         wait,
-    ),
+    )
+    .also_stopped(),
     ctl("version", (0, 0), "", &[], |_| {
         Ok(Output::Text(VERSION.to_owned()))
     })
-    .both(),
+    .both()
+    .also_stopped(),
     ctl(
         "enable_feature_flag",
         (1, 1),
@@ -38,8 +40,10 @@ pub(super) static COMMANDS: [Command; 10] = [
         &[],
         enable_feature_flag,
     ),
-    ctl("stop", (0, 0), "", &[], stop),
-    ctl("shutdown", (0, 0), "", &[], shutdown),
+    ctl("stop_app", (0, 0), "", &[], stop_app).also_stopped(),
+    ctl("start_app", (0, 0), "", &[], start_app).also_stopped(),
+    ctl("stop", (0, 0), "", &[], stop).also_stopped(),
+    ctl("shutdown", (0, 0), "", &[], shutdown).also_stopped(),
 ];
 
 /// The answers of the management API about the node.
@@ -337,8 +341,10 @@ fn await_node(
     let patience = Duration::from_secs(u64::try_from(patience_s).unwrap_or(0));
     let began = Instant::now();
     loop {
-        let Err(failure) = run.session.name() else {
-            return Ok(());
+        let failure = match run.session.is_app_running_now() {
+            Ok(true) => return Ok(()),
+            Ok(false) => Failure::refused("rabbit_is_not_running"),
+            Err(failure) => failure,
         };
         check()?;
         if began.elapsed() >= patience {
@@ -414,6 +420,20 @@ fn enable_feature_flag(run: &Run) -> Result<Output, Failure> {
             run.session.name()?
         ))),
     }
+}
+
+fn stop_app(run: &Run) -> Result<Output, Failure> {
+    let node = run.session.name()?;
+    run.announce(&format!("Stopping rabbit application on node {node} ..."))?;
+    run.session.app_call("stop_amqp")?;
+    Ok(Output::Nothing)
+}
+
+fn start_app(run: &Run) -> Result<Output, Failure> {
+    let node = run.session.name()?;
+    run.announce(&format!("Starting node {node} ..."))?;
+    run.session.app_call("start_amqp")?;
+    Ok(Output::Nothing)
 }
 
 fn stop(run: &Run) -> Result<Output, Failure> {

@@ -30,8 +30,15 @@ pub(super) struct Session {
 struct Reached {
     runtime: Runtime,
     realm: ManagementRealm,
+    apps: Apps,
+}
+
+/// AMQP on the node.
+struct Apps {
     /// As in the management API: `crosstie@node-1`.
     name: String,
+    /// The workers that speak AMQP, each with whether it runs.
+    workers: Vec<(String, bool)>,
 }
 
 impl Session {
@@ -51,7 +58,33 @@ impl Session {
 
     /// The node's name.
     pub(super) fn name(&self) -> Result<&str, Failure> {
-        Ok(&self.reached()?.name)
+        Ok(&self.reached()?.apps.name)
+    }
+
+    /// Whether AMQP runs, as it was when the node was reached.
+    pub(super) fn is_app_running(&self) -> Result<bool, Failure> {
+        Ok(self.reached()?.apps.are_running())
+    }
+
+    /// The same as it is now, for a command that waits by itself.
+    pub(super) fn is_app_running_now(&self) -> Result<bool, Failure> {
+        let reached = self.reached()?;
+        let apps = reached.runtime.block_on(Apps::of(&reached.realm))?;
+        Ok(apps.are_running())
+    }
+
+    /// Calls a procedure of the only worker that speaks AMQP, which may be stopped.
+    pub(super) fn app_call(&self, procedure: &str) -> Result<Json, Failure> {
+        let workers = &self.reached()?.apps.workers;
+        let [(worker, _)] = &workers[..] else {
+            let names: Vec<&str> = workers.iter().map(|(worker, _)| worker.as_str()).collect();
+            return Err(Failure::refused(&format!(
+                "more than one worker speaks AMQP: name one of {} with --worker",
+                names.join(", ")
+            )));
+        };
+        let procedure = format!("crossbar.worker.{worker}.{procedure}");
+        self.wait(async |realm: &ManagementRealm| realm.call_for_long(&procedure, args![]).await)
     }
 
     /// The entries of a kind.
@@ -179,7 +212,7 @@ impl Session {
                 None => asked.await,
                 Some(left) => tokio::time::timeout(left, asked)
                     .await
-                    .map_err(|_| self.timed_out(&reached.name))?,
+                    .map_err(|_| self.timed_out(&reached.apps.name))?,
             };
             Ok(answer?)
         })
@@ -205,21 +238,21 @@ impl Session {
             tokio::time::timeout(limit, async {
                 let joined = ManagementRealm::join(&target, self.worker.clone()).await;
                 let realm = joined.map_err(|error| unreachable(&crate::chain(&error)))?;
-                let name = name_of(&realm).await.map_err(Failure::from)?;
-                Ok::<_, Failure>((realm, name))
+                let apps = Apps::of(&realm).await.map_err(Failure::from)?;
+                Ok::<_, Failure>((realm, apps))
             })
             .await
         });
-        let (realm, name) = reached.map_err(|_| self.timed_out(shown))??;
+        let (realm, apps) = reached.map_err(|_| self.timed_out(shown))??;
         if let Some(meant) = &self.meant
-            && !is_meant(meant, &name)
+            && !is_meant(meant, &apps.name)
         {
-            return Err(unreachable(&format!("this node is '{name}'")));
+            return Err(unreachable(&format!("this node is '{}'", apps.name)));
         }
         Ok(Reached {
             runtime,
             realm,
-            name,
+            apps,
         })
     }
 
@@ -244,18 +277,31 @@ fn place(cbdir: Option<PathBuf>, socket: Option<PathBuf>) -> Place {
     }
 }
 
-async fn name_of(realm: &ManagementRealm) -> Result<String, Refused> {
-    let brokers = realm.brokers().await?;
-    let worker = brokers.first().map(|broker| broker.worker.as_str());
-    let procedure = format!(
-        "crossbar.worker.{}.get_amqp_management",
-        worker.unwrap_or_default()
-    );
-    let answer = realm
-        .call(&procedure, args!["overview?columns=node"])
-        .await?;
-    let name = answer["body"]["node"].as_str();
-    Ok(name.unwrap_or("crosstie").to_owned())
+impl Apps {
+    async fn of(realm: &ManagementRealm) -> Result<Self, Refused> {
+        let mut apps = Self {
+            name: String::new(),
+            workers: Vec::new(),
+        };
+        for worker in realm.routers().await? {
+            let procedure = format!("crossbar.worker.{worker}.get_amqp_state");
+            let answer = realm.call(&procedure, args![]).await?;
+            let text = |key: &str| answer[key].as_str().unwrap_or_default().to_owned();
+            let state = text("state");
+            if state != "none" {
+                apps.name = text("node");
+                apps.workers.push((worker, state == "running"));
+            }
+        }
+        match apps.workers.is_empty() {
+            true => Err(Refused::no_amqp()),
+            false => Ok(apps),
+        }
+    }
+
+    fn are_running(&self) -> bool {
+        self.workers.iter().any(|(_, is_running)| *is_running)
+    }
 }
 
 /// The reason in the body of a refusal.

@@ -23,7 +23,7 @@ pub(super) static COMMANDS: [&[Command]; 12] = [
 ];
 
 /// Commands of RabbitMQ 3.10 that are refused by name.
-pub(super) static OTHERS: [&str; 57] = [
+pub(super) static OTHERS: [&str; 55] = [
     "autocomplete",
     "await_online_nodes",
     "cancel_sync_queue",
@@ -75,8 +75,6 @@ pub(super) static OTHERS: [&str; 57] = [
     "set_disk_free_limit",
     "set_log_level",
     "set_vm_memory_high_watermark",
-    "start_app",
-    "stop_app",
     "suspend_listeners",
     "sync_queue",
     "tls_versions",

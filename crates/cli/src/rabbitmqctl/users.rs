@@ -34,7 +34,7 @@ pub(super) static COMMANDS: [Command; 8] = [
         &[],
         authenticate,
     ),
-    ctl("hash_password", (0, 1), "<password>", &[], hash_password),
+    ctl("hash_password", (0, 1), "<password>", &[], hash_password).also_stopped(),
     ctl("list_users", (0, 0), "", &["table-headers"], list).both(),
 ];
 

@@ -47,7 +47,12 @@ impl RunningRouter {
         new: &RouterWorker,
         ready: &mut Ready,
     ) -> Result<(), StartError> {
-        if let Some(amqp) = new.amqp.as_ref().filter(|_| self.router.amqp().is_none()) {
+        // AMQP that an operator has stopped starts with the configuration that is then in force.
+        let is_stopped = self.is_amqp_stopped();
+        if let Some(amqp) = new.amqp.as_ref()
+            && self.router.amqp().is_none()
+            && !is_stopped
+        {
             self.start_amqp(&new.id, amqp)?;
         }
         // A file of definitions may have changed under the same name.
@@ -67,7 +72,8 @@ impl RunningRouter {
                 ready.realms.push((id, realm.name.clone()));
             }
         }
-        for transport in &new.transports {
+        let of_stopped = |transport: &&Transport| is_stopped && transport.kind.is_of_broker();
+        for transport in new.transports.iter().filter(|new| !of_stopped(new)) {
             let made = match old.transports.contains(transport) {
                 true => {
                     let renewed = self.router.ready_certificate(&transport.id)?;
@@ -142,7 +148,10 @@ impl RunningRouter {
         for realm in &old.realms {
             self.drop_roles(worker, realm, find(new, &realm.name));
         }
-        self.put_joints(old, new, &mut troubles);
+        match self.is_amqp_stopped() {
+            true => self.note_changed(old, new),
+            false => self.put_joints(old, new, &mut troubles),
+        }
         for realm in &new.realms {
             let older = find(old, &realm.name).filter(|_| !is_fresh(&realm.name));
             let links = older.map_or(&[][..], |older| &older.rlinks);

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use crosstie_config::{
     Amqp, Component, Endpoint, Joint, Json, Limits, RLink, Realm, Role, RouterWorker, Transport,
 };
-use crosstie_router::{Router, RouterOptions, StartError, StartFault, passed, socket_name};
+use crosstie_router::{
+    ClosedListener, Router, RouterOptions, StartError, StartFault, passed, socket_name,
+};
 use serde_json::json;
 use tracing::{info, warn};
 
@@ -19,6 +21,8 @@ pub(crate) struct RunningRouter {
     pub(crate) realms: Vec<RunningRealm>,
     /// Sockets for components beside the router, by the role of their sessions.
     private: BTreeMap<String, PathBuf>,
+    /// The listeners of AMQP that an operator has stopped.
+    stopped_amqp: Option<Vec<ClosedListener>>,
 }
 
 /// A realm of a running router.
@@ -56,6 +60,7 @@ impl RunningRouter {
             title,
             realms: Vec::new(),
             private: BTreeMap::new(),
+            stopped_amqp: None,
         })
     }
 
@@ -147,6 +152,12 @@ impl RunningRouter {
         transport: &Transport,
     ) -> Result<Vec<String>, StartError> {
         if transport.kind.is_of_broker() && self.router.amqp().is_none() {
+            if self.is_amqp_stopped() {
+                return Err(StartError {
+                    what: format!("transport {} of worker {worker}", transport.id),
+                    fault: StartFault::NoSuch("AMQP, which was stopped".to_owned()),
+                });
+            }
             self.start_amqp(worker, &Amqp::default())?;
         }
         let urls = self.router.start_transport(transport)?;
@@ -202,6 +213,72 @@ impl RunningRouter {
         }
         for skipped in skipped {
             warn!("Router '{worker}': {skipped}");
+        }
+        Ok(())
+    }
+
+    /// Whether an operator has stopped AMQP.
+    pub(crate) fn is_amqp_stopped(&self) -> bool {
+        self.stopped_amqp.is_some()
+    }
+
+    /// Listeners of AMQP that was stopped and that have changed in the configuration have no former port.
+    pub(crate) fn note_changed(&mut self, old: &RouterWorker, new: &RouterWorker) {
+        if let Some(closed) = &mut self.stopped_amqp {
+            let is_same = |transport: &Transport| new.transports.contains(transport);
+            closed.retain(|former| {
+                let mut olds = old.transports.iter();
+                olds.any(|older| older.id == former.id && is_same(older))
+            });
+        }
+    }
+
+    /// Stops AMQP, which runs, with its listeners and joints. `done` is called when its store is closed, with whether
+    /// all durable data could be stored.
+    pub(crate) fn stop_amqp(&mut self, done: impl FnOnce(bool) + Send + 'static) {
+        for joint in self.router.joints() {
+            // It runs.
+            let _ = self.router.stop_joint(&joint.joint.id);
+        }
+        self.stopped_amqp = self.router.stop_amqp(done);
+    }
+
+    /// Starts AMQP that was stopped, with the configured listeners and joints. A listener without a configured port
+    /// has its former one.
+    pub(crate) fn restart_amqp(&mut self, worker: &RouterWorker) -> Result<(), StartError> {
+        let Some(closed) = self.stopped_amqp.take() else {
+            return Ok(());
+        };
+        let started = self.start_amqp_again(worker, &closed);
+        if started.is_err() {
+            // All of it ends again, so that another attempt starts the same.
+            self.stop_amqp(|_| {});
+            self.stopped_amqp = Some(closed);
+        }
+        started
+    }
+
+    fn start_amqp_again(
+        &self,
+        worker: &RouterWorker,
+        closed: &[ClosedListener],
+    ) -> Result<(), StartError> {
+        if let Some(amqp) = &worker.amqp {
+            self.start_amqp(&worker.id, amqp)?;
+        }
+        let of_broker = worker.transports.iter();
+        for transport in of_broker.filter(|transport| transport.kind.is_of_broker()) {
+            let former = closed.iter().find(|former| former.id == transport.id);
+            let mut transport = transport.clone();
+            if let Endpoint::Tcp(tcp) = &mut transport.endpoint
+                && let Some(port) = former.and_then(|former| former.port)
+            {
+                (tcp.port, tcp.port_last) = (port, None);
+            }
+            self.start_transport(&worker.id, &transport)?;
+        }
+        for joint in &worker.joints {
+            self.start_joint(&worker.id, joint)?;
         }
         Ok(())
     }

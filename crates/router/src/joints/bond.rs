@@ -62,7 +62,7 @@ impl Bond {
         handle: impl FnMut(Incoming) + Send + 'static,
     ) -> Result<Arc<Self>, Unbound> {
         let broker = router.amqp().ok_or("there is no AMQP in this worker")?;
-        let connection = let_in(broker, residence, runtime)?;
+        let connection = let_in(&broker, residence, runtime)?;
         let bond = Arc::new(Self {
             connection,
             state: Mutex::default(),

@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use crosstie_config::Json;
+use crosstie_config::{Json, Worker as Definition};
 use crosstie_router::amqp::{
     Alarm, BindingStatus, ConnectionStatus, DeleteIf, ExchangeStatus, OperatorError, Operators,
     QueueStatus, VhostStatus,
@@ -13,13 +13,17 @@ use crosstie_router::amqp::{
 use serde_json::json;
 use tracing::{info, warn};
 
-use super::router::router;
+use super::router::{router, router_mut};
 use super::{Deferred, Procedure, date, later, now, replicated};
 use crate::management::errors::{self, Refusal};
 use crate::management::request::{Answer, Call, Reply};
 use crate::node::Node;
+use crate::workers::router::RunningRouter;
 
-pub(super) static PROCEDURES: [Procedure; 15] = [
+pub(super) static PROCEDURES: [Procedure; 18] = [
+    now("crossbar.worker..get_amqp_state", state),
+    later("crossbar.worker..stop_amqp", stop),
+    now("crossbar.worker..start_amqp", start),
     now("crossbar.worker..get_amqp_alarms", alarms),
     now("crossbar.worker..get_amqp_vhosts", vhosts),
     now("crossbar.worker..get_amqp_queues", queues),
@@ -45,6 +49,70 @@ pub(super) const PART_MAX: usize = 5_000;
 
 /// The vhost of clients that name none.
 const DEFAULT_VHOST: &str = "/";
+
+/// Whether the worker's AMQP runs, and the name of the node for RabbitMQ's tools.
+fn state(node: &mut Node, call: &Call) -> Answer {
+    let router = router(node, call)?;
+    let state = match router.router.amqp() {
+        Some(_) => "running",
+        None if router.is_amqp_stopped() => "stopped",
+        None => "none",
+    };
+    Ok(json!({"state": state, "node": router.router.management_name()}))
+}
+
+/// Answers when the store is closed.
+fn stop(node: &mut Node, call: &Call, reply: Reply) -> Deferred {
+    let router = match changing(node, call) {
+        Ok(router) => router,
+        Err(error) => return Err((reply, error)),
+    };
+    let worker = call.worker.clone();
+    if router.is_amqp_stopped() {
+        // The caller may have gone.
+        let _ = reply.send(Ok(json!({"state": "stopped"})));
+        return Ok(());
+    }
+    if router.router.amqp().is_none() {
+        return Err((reply, no_amqp(&worker)));
+    }
+    router.stop_amqp(move |is_stored| {
+        info!("Router '{worker}': AMQP stopped");
+        let _ = reply.send(match is_stored {
+            true => Ok(json!({"state": "stopped"})),
+            false => Err(errors::not_stored("the store could not take all messages")),
+        });
+    });
+    Ok(())
+}
+
+/// Starts AMQP that was stopped.
+fn start(node: &mut Node, call: &Call) -> Answer {
+    changing(node, call)?;
+    let id = call.worker.as_str();
+    let worker = node.worker_mut(id).ok_or_else(|| no_amqp(id))?;
+    let Definition::Router(definition) = &worker.definition else {
+        return Err(no_amqp(id));
+    };
+    let router = worker.router.as_mut().ok_or_else(|| no_amqp(id))?;
+    if router.is_amqp_stopped() {
+        let started = router.restart_amqp(definition);
+        started.map_err(|error| errors::cannot_start(&error.to_string()))?;
+        info!("Router '{id}': AMQP started again");
+    } else if router.router.amqp().is_none() {
+        return Err(no_amqp(id));
+    }
+    Ok(json!({"state": "running"}))
+}
+
+/// The router, unless the node opens and closes listeners itself.
+fn changing<'a>(node: &'a mut Node, call: &Call) -> Result<&'a mut RunningRouter, Refusal> {
+    if node.is_ending() {
+        return Err(errors::ending());
+    }
+    node.check_not_draining()?;
+    router_mut(node, call)
+}
 
 fn alarms(node: &mut Node, call: &Call) -> Answer {
     let alarms = amqp(node, call)?.alarms();
@@ -275,9 +343,20 @@ fn vhost(call: &Call, index: usize) -> Result<String, Refusal> {
 }
 
 pub(super) fn amqp(node: &Node, call: &Call) -> Result<Operators, Refusal> {
-    let operators = router(node, call)?.router.amqp();
-    operators
-        .ok_or_else(|| errors::no_such_object(&format!("router '{}' has no AMQP", call.worker)))
+    let router = router(node, call)?;
+    router.router.amqp().ok_or_else(|| {
+        let worker = call.worker.as_str();
+        match router.is_amqp_stopped() {
+            true => errors::not_running(&format!(
+                "AMQP of router '{worker}' is stopped; `rabbitmqctl start_app` starts it"
+            )),
+            false => no_amqp(worker),
+        }
+    })
+}
+
+fn no_amqp(worker: &str) -> Refusal {
+    errors::no_such_object(&format!("router '{worker}' has no AMQP"))
 }
 
 fn no_such(error: OperatorError) -> Refusal {
