@@ -344,6 +344,29 @@ def test_a_reload_asks_another_server(start_broker, server, reload_broker):
     other.close()
 
 
+def test_answers_are_on_the_account(start_broker, server):
+    broker = start_broker(amqp={"auth_backends": [http(server)]})
+
+    def held(kind: str) -> float:
+        return broker.router.metric("held_bytes", kind=kind)
+
+    peer = login(broker)
+    number = peer.channel()
+    before = {kind: held(kind) for kind in ("kept", "state")}
+    # A client has the router remember as much as it can.
+    names = [f"{number:03}".ljust(250, "q") for number in range(200)]
+    for name in names:
+        peer.call("queue.declare", number, queue=name, durable=False, exclusive=True)
+        peer.expect("queue.declare-ok", number)
+        peer.call("queue.delete", number, queue=name)
+        peer.expect("queue.delete-ok", number)
+    assert held("kept") - before["kept"] > 200 * 250
+    # The connection itself remembers few of them.
+    assert 32 * 250 < held("state") - before["state"] < 64 * 500
+    peer.leave()
+    await_true("the connection's are gone", lambda: held("state") < before["state"] + 32 * 250)
+
+
 def test_a_new_secret_is_refused(start_broker, server):
     broker = start_broker(amqp={"auth_backends": [INTERNAL, http(server)]})
     peer = login(broker)

@@ -635,12 +635,19 @@ def test_a_token_is_bounded(reading_crosstie, issuer):
     broker = reading_crosstie.broker
     scopes = [f"rabbitmq.read:*/q{number}" for number in range(500)]
     peer = login(broker, issuer.token())
+
+    def state() -> float:
+        return broker.router.metric("held_bytes", kind="state")
+
+    before = state()
     peer.call("connection.update-secret", 0, secret=issuer.token(scopes[:400]).encode(), reason="")
     peer.expect("connection.update-secret-ok")
+    assert state() - before > 400 * len("q100")
     many = issuer.token(scopes * 4)
     assert 16_384 < len(many) < 130_000
     peer.call("connection.update-secret", 0, secret=many.encode(), reason="")
     assert peer.expect_connection_close()[:2] == (530, REFUSED)
+    await_true("the scopes left with their client", lambda: state() <= before)
     with Peer.tcp(broker.address) as large:
         large.start("", issuer.token(scopes))
         assert large.expect_connection_close()[0] == 501

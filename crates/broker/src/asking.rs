@@ -31,7 +31,11 @@ impl Peer {
         rights: Arc<TokenRights>,
         secret: Vec<u8>,
     ) {
-        self.pause_until(broker, async move { rights.renew(&secret).await });
+        let connection = Arc::clone(&self.connection);
+        self.pause_until(broker, async move {
+            rights.renew(&secret).await;
+            rights.charge(&connection);
+        });
     }
 
     fn pause_until(
@@ -65,7 +69,7 @@ impl Peer {
     /// A frame was handled, or waits for the answer that it has asked for.
     pub(crate) fn note_handled(&self) {
         if let Some(rights) = self.asked_rights() {
-            rights.note_handled();
+            rights.note_handled(&self.connection);
         }
     }
 

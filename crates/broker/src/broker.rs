@@ -117,7 +117,8 @@ impl Broker {
         let (streams, troubles) = stream_files::open(&store_path, opened, &stored)?;
 
         let (asked, keeper) = (Arc::default(), workers.keeper_handle());
-        let backends = Backends::new(&own.auth_backends, directory, &asked, &keeper, None)?;
+        let on = (&asked, &home.bounds.limits.account);
+        let backends = Backends::new(&own.auth_backends, directory, on, &keeper, None)?;
         let limits = &amqp.limits;
         let flow = FlowControl::new(limits.memory_bytes_max, limits.commit_bytes_max);
         let incomplete = Incomplete::new(

@@ -36,7 +36,8 @@ impl Broker {
                 let made = {
                     let keeper = &self.logins.keeper;
                     let former = Some(&*present);
-                    Backends::new(&amqp.auth_backends, directory, &self.asked, keeper, former)
+                    let on = (&self.asked, &self.home.bounds.limits.account);
+                    Backends::new(&amqp.auth_backends, directory, on, keeper, former)
                 };
                 Some(Arc::new(made?))
             }

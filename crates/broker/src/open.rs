@@ -65,6 +65,9 @@ impl Open {
             rights,
             is_told_of_blocking: client.capabilities.connection_blocked,
         }));
+        if let Some(rights) = &peer.rights {
+            rights.charge(&peer.connection);
+        }
         let key = {
             let mut turn = vhost.turn(Instant::now());
             let (vhost, ..) = turn.enter();

@@ -34,6 +34,14 @@ impl Grants {
         })
     }
 
+    /// Their size in memory.
+    pub fn bytes(&self) -> usize {
+        let of = |wildcard: &Option<Wildcard>| wildcard.as_ref().map_or(0, Wildcard::bytes);
+        let grants = self.granted.iter();
+        let texts = grants.map(|grant| grant.name.bytes() + of(&grant.routing_key));
+        size_of_val(&*self.granted) + texts.sum::<usize>()
+    }
+
     /// Whether a queue or exchange of that name may be accessed so.
     pub fn may(&self, access: Access, name: &str) -> bool {
         self.granted

@@ -20,6 +20,13 @@ impl Wildcard {
         Some(Self { first, rest })
     }
 
+    /// The size of its allocations.
+    pub(super) fn bytes(&self) -> usize {
+        let parts = self.rest.iter();
+        let rest: usize = parts.map(|part| size_of_val(part) + part.len()).sum();
+        self.first.len() + rest
+    }
+
     pub(super) fn matches(&self, text: &str) -> bool {
         let Some(mut left) = text.as_bytes().strip_prefix(&*self.first) else {
             return false;

@@ -13,6 +13,7 @@ use bytes::Bytes;
 use crosstie_config::AmqpHttpBackend;
 use crosstie_front::bound::Bound;
 use crosstie_front::http_client::{Outgoing, Unanswered};
+use crosstie_transport::Account;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Request, Uri};
 use parking_lot::Mutex;
@@ -50,6 +51,9 @@ pub(crate) struct Counts {
 /// The part of `requests_max` that logins may have beside the questions about rights.
 const LOGINS_PART: usize = 4;
 
+/// The size of a text beside its characters, with the allocation.
+const TEXT_BYTES: usize = 40;
+
 /// Why a login is refused, for the log.
 #[derive(Debug)]
 pub(super) enum NotAllowed {
@@ -69,6 +73,7 @@ impl HttpBackend {
         options: &AmqpHttpBackend,
         directory: &Path,
         counts: &Arc<Counts>,
+        account: &Arc<Account>,
     ) -> io::Result<Self> {
         let files = options.ca_certificates.iter();
         let files: Vec<_> = files.map(|path| directory.join(path)).collect();
@@ -79,8 +84,8 @@ impl HttpBackend {
             server: Outgoing::keeping(options.requests_max, &files)?,
             login_places: Semaphore::new(options.requests_max.div_ceil(LOGINS_PART)),
             places: Semaphore::new(options.requests_max),
-            logins: Mutex::new(Cache::new(ttl, entries_max)),
-            allowed: Mutex::new(Cache::new(ttl, entries_max)),
+            logins: Mutex::new(Cache::new(ttl, entries_max, account)),
+            allowed: Mutex::new(Cache::new(ttl, entries_max, account)),
             key: hmac::Key::new(hmac::HMAC_SHA256, &secret),
             options: options.clone(),
             counts: Arc::clone(counts),
@@ -108,7 +113,10 @@ impl HttpBackend {
         let tags = answer.map_err(NotAllowed::Unanswered)?;
         let denied = || NotAllowed::Denied(format!("user '{name}' - denied by the backend"));
         let tags = tags.ok_or_else(denied)?;
-        self.logins.lock().keep(hash, tags.clone(), Instant::now());
+        let bytes = hash.len() + tags.iter().map(|tag| TEXT_BYTES + tag.len()).sum::<usize>();
+        let mut logins = self.logins.lock();
+        logins.keep(hash, tags.clone(), bytes, Instant::now());
+        drop(logins);
         Ok(tags)
     }
 
@@ -134,7 +142,10 @@ impl HttpBackend {
         let answer = self.ask(&self.places, path, parameters, is_allowed).await;
         answer.ok()??;
         let now = Instant::now();
-        self.allowed.lock().keep(question.clone(), (), now);
+        let bytes = question.bytes();
+        let mut allowed = self.allowed.lock();
+        allowed.keep(question.clone(), (), bytes, now);
+        drop(allowed);
         Some(now + self.options.cache_ttl)
     }
 

@@ -12,8 +12,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crosstie_auth::{Access, Judge, ResourceKind};
+use crosstie_transport::Connection;
 use parking_lot::{Mutex, RwLock};
 
+use super::charged::Charged;
 use super::http::HttpBackend;
 use super::question::{Asker, Question};
 
@@ -25,12 +27,14 @@ pub(crate) struct HttpRights {
     of: Asker,
     address: Option<IpAddr>,
     state: Mutex<State>,
+    charged: Charged,
 }
 
 #[derive(Debug, Default)]
 struct State {
     /// The last accesses that were allowed, with the end of that: a publisher needs one for each message.
     allowed: VecDeque<(Question, Instant)>,
+    allowed_bytes: usize,
     /// The answers that the waiting method has asked for. They count until it is handled.
     answers: Vec<(Question, bool)>,
     wanted: Option<Question>,
@@ -59,13 +63,16 @@ impl HttpRights {
             },
             address,
             state: Mutex::default(),
+            charged: Charged::default(),
         }
     }
 
     /// From now on another backend is asked.
     pub(crate) fn follow(&self, backend: &Arc<HttpBackend>) {
         *self.backend.write() = Arc::clone(backend);
-        self.state.lock().allowed.clear();
+        let mut state = self.state.lock();
+        state.allowed.clear();
+        state.allowed_bytes = 0;
     }
 
     /// Whether the user may open the vhost.
@@ -117,12 +124,20 @@ impl HttpRights {
     }
 
     /// A method was handled, or waits for the answer that it has asked for.
-    pub(crate) fn note_handled(&self) {
+    pub(crate) fn note_handled(&self, connection: &Arc<Connection>) {
         let mut state = self.state.lock();
         if !mem::take(&mut state.has_asked) {
             state.answers.clear();
             state.wanted = None;
         }
+        let bytes = state.allowed_bytes;
+        drop(state);
+        self.charged.set(self.of.bytes() + bytes, connection);
+    }
+
+    pub(super) fn charge(&self, connection: &Arc<Connection>) {
+        let bytes = self.state.lock().allowed_bytes;
+        self.charged.set(self.of.bytes() + bytes, connection);
     }
 
     /// Judges one access by what is known; wants to know it if nothing is.
@@ -161,6 +176,7 @@ impl State {
             self.allowed.pop_front();
         }
         self.allowed.push_back((question, until));
+        self.allowed_bytes = self.allowed.iter().map(|(of, _)| of.bytes()).sum();
     }
 }
 

@@ -7,6 +7,7 @@
 //! ```
 
 mod cache;
+mod charged;
 mod http;
 mod http_rights;
 mod oauth2;
@@ -24,7 +25,7 @@ use crosstie_auth::oauth2::Token;
 use crosstie_auth::{Origin, User, Users};
 use crosstie_config::AmqpAuthBackend;
 use crosstie_front::addresses::origin;
-use crosstie_transport::{Connection, PeerAddress};
+use crosstie_transport::{Account, Connection, PeerAddress};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
@@ -129,7 +130,7 @@ impl Backends {
     pub(crate) fn new(
         configured: &[AmqpAuthBackend],
         directory: &Path,
-        counts: &Arc<Counts>,
+        (counts, account): (&Arc<Counts>, &Arc<Account>),
         keeper: &Handle,
         former: Option<&Self>,
     ) -> Result<Self, String> {
@@ -137,7 +138,7 @@ impl Backends {
         let order = configured.iter().map(|configured| -> io::Result<Backend> {
             match configured {
                 AmqpAuthBackend::Http(options) => {
-                    let backend = HttpBackend::new(options, directory, counts)?;
+                    let backend = HttpBackend::new(options, directory, counts, account)?;
                     Ok(Backend::Http(Arc::new(backend)))
                 }
                 AmqpAuthBackend::OAuth2(options) => {

@@ -44,7 +44,28 @@ pub(super) struct Asker {
     pub(super) tags: Arc<str>,
 }
 
+impl Asker {
+    pub(super) fn bytes(&self) -> usize {
+        self.user.len() + self.vhost.len() + self.tags.len()
+    }
+}
+
 impl Question {
+    /// Its size, with that of its asker, which other questions may share.
+    pub(super) fn bytes(&self) -> usize {
+        let (of, own) = match self {
+            Self::Vhost { of, .. } => (of, 0),
+            Self::Resource { of, name, .. } => (of, name.len()),
+            Self::Topic {
+                of,
+                exchange,
+                routing_key,
+                ..
+            } => (of, exchange.len() + routing_key.len()),
+        };
+        size_of::<Self>() + of.bytes() + own
+    }
+
     /// The parameters as a query, or as the body of a form.
     pub(super) fn parameters(&self) -> String {
         let mut out = Parameters::default();

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crosstie_auth::{Judge, Permissions};
+use crosstie_transport::Connection;
 
 use super::Backends;
 use super::http_rights::HttpRights;
@@ -16,6 +17,14 @@ pub(crate) enum Rights {
 }
 
 impl Rights {
+    /// Puts their present size on the account of the client's connection.
+    pub(crate) fn charge(&self, connection: &Arc<Connection>) {
+        match self {
+            Self::Http(rights) => rights.charge(connection),
+            Self::Token(rights) => rights.charge(connection),
+        }
+    }
+
     /// The permissions that follow these rights.
     pub(crate) fn permissions(&self) -> Arc<Permissions> {
         let judge: Arc<dyn Judge> = match self {

@@ -6,8 +6,10 @@ use std::sync::Arc;
 
 use crosstie_auth::oauth2::{Grants, Token};
 use crosstie_auth::{Access, Judge, ResourceKind};
+use crosstie_transport::Connection;
 use parking_lot::{Mutex, RwLock};
 
+use super::charged::Charged;
 use super::oauth2::OAuth2Backend;
 use crate::clock::unix_s;
 
@@ -19,6 +21,7 @@ pub(crate) struct TokenRights {
     vhost: Arc<str>,
     now: RwLock<Now>,
     secret: Mutex<Secret>,
+    charged: Charged,
 }
 
 /// What the last token says.
@@ -73,6 +76,7 @@ impl TokenRights {
             vhost: vhost.into(),
             now: RwLock::new(Now::of(token, vhost)),
             secret: Mutex::default(),
+            charged: Charged::default(),
         }
     }
 
@@ -112,6 +116,11 @@ impl TokenRights {
         }
         let is_right = token.is_some();
         *self.secret.lock() = Secret::Checked { is_right };
+    }
+
+    pub(crate) fn charge(&self, connection: &Arc<Connection>) {
+        let bytes = self.now.read().grants.as_ref().map_or(0, Grants::bytes);
+        self.charged.set(bytes, connection);
     }
 
     pub(super) fn is_checking(&self) -> bool {
