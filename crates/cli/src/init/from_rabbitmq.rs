@@ -398,6 +398,36 @@ auth_oauth2.https.cacertfile = /ca.pem";
         assert_eq!(left_out, ["auth_oauth2: no auth_backends names it"]);
     }
 
+    #[test]
+    fn urls_of_backends_are_those_of_the_configuration() {
+        let http = "auth_backends.1 = http\nauth_backends.2 = internal\n";
+        let oauth2 = "auth_backends.1 = oauth2\nauth_backends.2 = internal\n";
+        let url = "expected a URL that begins with http:// or https:// and names a host";
+        for (before, wrong, what) in [
+            (http, "auth_http.user_path = localhost:8000/user", url),
+            (http, "auth_http.topic_path = http://a/b?c=d", url),
+            (http, "auth_http.vhost_path = http://user:pass@a/b", url),
+            (http, "auth_http.http_method = PUT", "expected get or post"),
+            (oauth2, "auth_oauth2.jwks_url = file:///keys", url),
+            (
+                oauth2,
+                "auth_oauth2.default_key =",
+                "expected text that is not empty",
+            ),
+        ] {
+            let (config, left_out) = moved_of(&format!("{before}{wrong}"), None);
+            let key = wrong.split_once(" =").expect("a key").0;
+            let expected = format!("{key}: {what}");
+            assert!(left_out[0].starts_with(&expected), "{wrong}: {left_out:#?}");
+            // No other server is asked in the place of the one that is meant.
+            let backends = &config["workers"][0]["amqp"]["auth_backends"];
+            let is_left = what.starts_with("expected get");
+            let types = backends.as_array().expect("a list").iter();
+            let types: Vec<_> = types.map(|backend| &backend["type"]).collect();
+            assert_eq!(types.len(), 1 + usize::from(is_left), "{wrong}: {types:?}");
+        }
+    }
+
     const ED25519: &str = "-----BEGIN PUBLIC KEY-----
 MCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=
 -----END PUBLIC KEY-----

@@ -26,7 +26,8 @@ macro_rules! rules {
                 }
             }
 
-            pub(crate) fn holds(self, text: &str) -> bool {
+            /// Whether a text fits the rule.
+            pub fn holds(self, text: &str) -> bool {
                 match self {
                     $(Self::$Name => {
                         let $text = text;

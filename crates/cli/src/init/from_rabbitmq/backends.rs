@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crosstie_auth::wamp::jwt::Algorithm;
 use crosstie_auth::x509::public_key::members_of_pem;
+use crosstie_config::catalogue::Rule;
 use serde_json::{Map, Value as Json, json};
 
 use super::files::read;
@@ -18,6 +19,8 @@ pub(super) struct Backends {
     /// Some are named, even if there is none of them here.
     is_named: bool,
     http: Map<String, Json>,
+    /// A setting of `auth_http` that is left out. Another server than the one that is meant gets no passwords.
+    http_lacks: Option<String>,
     oauth2: Map<String, Json>,
     algorithms: Vec<Algorithm>,
     names_algorithms: bool,
@@ -52,7 +55,13 @@ impl Backends {
         let (of, part) = key.split_once('.').unwrap_or((key, ""));
         match of {
             "auth_backends" => self.take_backend(part, value),
-            "auth_http" => self.take_http(part, value),
+            "auth_http" => self.take_http(part, value).inspect_err(|_| {
+                let is_url = HTTP_PATHS.iter().any(|(path, _)| *path == part);
+                self.http_lacks = self
+                    .http_lacks
+                    .take()
+                    .or_else(|| is_url.then(|| part.to_owned()));
+            }),
             _ => self.take_oauth2(part, value),
         }
     }
@@ -83,9 +92,11 @@ impl Backends {
 
     fn take_http(&mut self, part: &str, value: &str) -> Result<(), String> {
         let (key, value) = match part {
-            "user_path" | "vhost_path" | "resource_path" | "topic_path" | "http_method" => {
-                (part, value.into())
+            "user_path" | "vhost_path" | "resource_path" | "topic_path" => {
+                (part, fitting(Rule::BareHttpUrl, value)?)
             }
+            "http_method" if ["get", "post"].contains(&value) => (part, value.into()),
+            "http_method" => return Err(format!("expected get or post, found {value}")),
             "request_timeout" => ("timeout_ms", within(number(value)?, &(1..=60_000))?.into()),
             "connection_timeout" => return Err("`timeout_ms` bounds the whole answer".to_owned()),
             _ => return Err("it is not known".to_owned()),
@@ -107,10 +118,11 @@ impl Backends {
             return Ok(());
         }
         let value = match part {
-            "resource_server_id" | "additional_scopes_key" | "default_key" | "jwks_url" => {
-                value.into()
+            "resource_server_id" | "additional_scopes_key" | "default_key" => {
+                fitting(Rule::NotEmpty, value)?
             }
-            "https.cacertfile" => json!([value]),
+            "jwks_url" => fitting(Rule::HttpUrl, value)?,
+            "https.cacertfile" => json!([fitting(Rule::Path, value)?]),
             "https.peer_verification" if value == "verify_peer" => return Ok(()),
             "https.peer_verification" => {
                 return Err("the certificate of the keys' server is always verified".to_owned());
@@ -147,7 +159,10 @@ impl Backends {
         let mut made = Vec::new();
         for kind in self.order.values() {
             match *kind {
-                "http" => made.push(self.made_http()),
+                "http" => match &self.http_lacks {
+                    None => made.push(self.made_http()),
+                    Some(key) => left_out.push(format!("auth_http: its {key} is left out")),
+                },
                 "oauth2" => match self.made_oauth2(left_out) {
                     Ok(backend) => made.push(backend),
                     Err(why) => left_out.push(format!("auth_oauth2: {why}")),
@@ -205,6 +220,14 @@ impl Backends {
     /// The text of the file of keys.
     pub(super) fn keys(&self) -> Json {
         json!({"keys": self.keys})
+    }
+}
+
+/// A value that the configuration accepts, or the reason for leaving it out.
+fn fitting(rule: Rule, value: &str) -> Result<Json, String> {
+    match rule.holds(value) {
+        true => Ok(value.into()),
+        false => Err(format!("expected {}, found '{value}'", rule.words())),
     }
 }
 
