@@ -157,14 +157,35 @@ async fn answered(
     response.map_err(|error| not_answered(&error))
 }
 
-/// Python's form of an error of the system.
 fn not_connected(error: &io::Error) -> Failure {
+    Failure::died(&format!("Could not connect: {}", told(error)))
+}
+
+/// Python's form of an error of the system.
+fn told(error: &io::Error) -> String {
     let text = error.to_string();
-    let text = match (error.raw_os_error(), text.split_once(" (os error")) {
+    match (error.raw_os_error(), text.split_once(" (os error")) {
         (Some(number), Some((text, _))) => format!("[Errno {number}] {text}"),
-        _ => text,
+        _ => match text.strip_prefix("failed to lookup address information: ") {
+            Some(text) => not_found(text),
+            None => text,
+        },
+    }
+}
+
+/// An error of `getaddrinfo`, by glibc's text or musl's, in glibc's words and with its number.
+fn not_found(text: &str) -> String {
+    let (number, text) = match text {
+        "Name or service not known" | "Name does not resolve" => (-2, "Name or service not known"),
+        "Temporary failure in name resolution" | "Try again" => {
+            (-3, "Temporary failure in name resolution")
+        }
+        "No address associated with hostname" | "Name has no usable address" => {
+            (-5, "No address associated with hostname")
+        }
+        other => return other.to_owned(),
     };
-    Failure::died(&format!("Could not connect: {text}"))
+    format!("[Errno {number}] {text}")
 }
 
 fn not_answered(error: &impl Display) -> Failure {
@@ -177,5 +198,31 @@ fn reason(body: &str) -> String {
     match &body["reason"] {
         serde_json::Value::String(reason) => reason.clone(),
         other => super::python::json(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_the_system_are_in_pythons_form() {
+        for (error, expected) in [
+            (
+                io::Error::from_raw_os_error(111),
+                "[Errno 111] Connection refused",
+            ),
+            (
+                io::Error::other("failed to lookup address information: Name or service not known"),
+                "[Errno -2] Name or service not known",
+            ),
+            (
+                io::Error::other("failed to lookup address information: Try again"),
+                "[Errno -3] Temporary failure in name resolution",
+            ),
+            (io::Error::other("no ports"), "no ports"),
+        ] {
+            assert_eq!(told(&error), expected);
+        }
     }
 }
