@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import json
 import subprocess
@@ -14,6 +15,7 @@ import pytest
 from rig import config
 from rig.amqp_peer import Peer
 from rig.backend import Backend, Got
+from rig.http import Http
 from rig.plain import ClosedError
 from rig.router import binary
 from rig.waiting import DEADLINE_S, await_true
@@ -365,6 +367,25 @@ def test_answers_are_on_the_account(start_broker, server):
     assert 32 * 250 < held("state") - before["state"] < 64 * 500
     peer.leave()
     await_true("the connection's are gone", lambda: held("state") < before["state"] + 32 * 250)
+
+
+def test_the_management_api_asks_the_server(start_broker, server):
+    api = {"type": "amqp.management", "id": "management", "endpoint": config.tcp()}
+    broker = start_broker(amqp={"auth_backends": [http(server)]}, beside=[api])
+    api = Http(broker.router.address("management"))
+    login = base64.b64encode(f"joe:{PASSWORD}".encode()).decode()
+    header = {"Authorization": f"Basic {login}", "Content-Type": "application/json"}
+    assert [each["name"] for each in json.loads(api.get("/api/vhosts", header).body)] == ["/"]
+    assert {got.split("?")[0] for got in taken(server)} == {"/user", "/vhost"}
+    assert api.get("/api/queues/second", header).status == 401
+
+    def put(queue: str) -> int:
+        return api.ask("PUT", f"/api/queues/%2F/{queue}", header, b"{}").status
+
+    assert [put(queue) for queue in ("made", "forbidden")] == [201, 401]
+    assert resource("queue", "made", "configure") in taken(server)
+    assert [each["name"] for each in json.loads(api.get("/api/queues", header).body)] == ["made"]
+    assert api.ask("DELETE", "/api/queues/%2F/made", header).status == 204
 
 
 def test_a_new_secret_is_refused(start_broker, server):

@@ -206,7 +206,7 @@ impl Negotiation {
             Judged::Crowded => return self.await_place(connection, logins, waited),
         };
         match outcome {
-            Ok(LoggedIn { user, source }) => {
+            Ok(LoggedIn { user, source, .. }) => {
                 if is_guess {
                     logins.note_right(guess);
                 }

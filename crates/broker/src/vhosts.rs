@@ -30,6 +30,18 @@ impl Broker {
         self.vhosts.read().clone()
     }
 
+    /// The names of the vhosts that are open here, and of the replicated ones.
+    pub fn vhost_names(&self) -> Vec<Arc<str>> {
+        let mut vhosts = self.local_vhosts();
+        vhosts.retain(|vhost| vhost.is_open());
+        let own = vhosts.iter().map(|vhost| Arc::clone(vhost.name()));
+        let replicated = self
+            .replicated()
+            .iter()
+            .map(|found| Arc::clone(&found.name));
+        own.chain(replicated).collect()
+    }
+
     /// The one of that name, open or not.
     pub(super) fn find_local(&self, name: &str) -> Option<Arc<SharedVhost>> {
         let vhosts = self.vhosts.read();

@@ -7,6 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use crosstie_auth::{User, Users};
 use crosstie_broker::http_logins::LoggedIn;
 use crosstie_broker::resident::Whose;
+use crosstie_transport::Connection;
 
 use crate::answer::Answer;
 
@@ -139,10 +140,16 @@ impl Caller {
         self.is_administrator()
             || match &self.rights {
                 Rights::Own(users) => users.permissions(self.name(), vhost).is_some(),
-                // A server decides on the rights of a user of its own, and is not asked here.
                 Rights::Login(logged_in) => logged_in.may_open(vhost),
                 Rights::All => true,
             }
+    }
+
+    /// Asks the server that decides on the user's rights which of the vhosts it may open.
+    pub(crate) async fn ask_vhosts(&mut self, vhosts: &[Arc<str>], connection: &Connection) {
+        if let Rights::Login(logged_in) = &mut self.rights {
+            logged_in.ask_vhosts(vhosts, connection).await;
+        }
     }
 
     /// The user of a connection to a vhost.

@@ -84,8 +84,10 @@ impl Api {
         let caller = match found.right(method) {
             Right::Nobody => None,
             right => {
-                let caller = self.log_in(head, &found, connection).await?;
+                let mut caller = self.log_in(head, &found, connection).await?;
                 caller.check(right)?;
+                let vhosts = self.vhosts_of(&caller, &found);
+                caller.ask_vhosts(&vhosts, connection).await;
                 self.check_vhost(&caller, &found)?;
                 Some(caller)
             }
@@ -144,6 +146,15 @@ impl Api {
         })?;
         self.logins.succeeded.fetch_add(1, Ordering::Relaxed);
         Ok(Caller::of_login(logged_in, users))
+    }
+
+    /// The vhosts that matter to an answer: that of the path, or all if the user sees some of them.
+    fn vhosts_of(&self, caller: &Caller, found: &Place<'_>) -> Vec<Arc<str>> {
+        match found.vhost() {
+            Some(vhost) if self.operators.broker().has_vhost(vhost) => vec![vhost.into()],
+            None if !caller.is_administrator() => self.operators.broker().vhost_names(),
+            _ => Vec::new(),
+        }
     }
 
     /// A vhost that does not exist is found missing later.

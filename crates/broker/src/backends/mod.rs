@@ -16,10 +16,11 @@ mod rights;
 mod token_keys;
 mod token_rights;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crosstie_auth::oauth2::Token;
 use crosstie_auth::{Origin, User, Users};
@@ -56,29 +57,63 @@ enum Backend {
 pub struct LoggedIn {
     pub user: Arc<User>,
     pub(crate) source: Source,
+    /// The rights in the vhosts that an HTTP backend lets the user open, as far as it was asked.
+    opened: BTreeMap<Arc<str>, Rights>,
 }
 
+/// Maximum time for all questions of a request about vhosts.
+const VHOSTS_WITHIN: Duration = Duration::from_secs(10);
+
 impl LoggedIn {
+    fn new(user: Arc<User>, source: Source) -> Self {
+        Self {
+            user,
+            source,
+            opened: BTreeMap::new(),
+        }
+    }
+
+    /// Asks the HTTP backend that has let the user in which of the vhosts it may open. One about which no answer comes in
+    /// time is not opened.
+    pub async fn ask_vhosts(&mut self, vhosts: &[Arc<str>], connection: &Connection) {
+        if !matches!(self.source, Source::Http(_)) {
+            return;
+        }
+        let asked = async {
+            for vhost in vhosts {
+                let rights = self.source.rights(&self.user, vhost, connection);
+                if let Some(Rights::Http(rights)) = rights
+                    && rights.may_open().await
+                {
+                    self.opened.insert(Arc::clone(vhost), Rights::Http(rights));
+                }
+            }
+        };
+        let _ = tokio::time::timeout(VHOSTS_WITHIN, asked).await;
+    }
+
     /// Whether the user is one of the broker's own.
     pub fn is_internal(&self) -> bool {
         matches!(self.source, Source::Internal)
     }
 
-    /// Whether the user's token lets it open a vhost. Without a token nothing is known here.
+    /// Whether the user may open a vhost by its token, or by an answer of [`Self::ask_vhosts`].
     pub fn may_open(&self, vhost: &str) -> bool {
         match &self.source {
             Source::Token(_, token) => token.opens(vhost),
-            Source::Internal | Source::Http(_) => false,
+            Source::Http(_) => self.opened.contains_key(vhost),
+            Source::Internal => false,
         }
     }
 
-    /// The rights in a vhost, if the user's token lets it open that.
+    /// The rights in a vhost that the user may open.
     pub fn rights(&self, vhost: &str) -> Option<VhostRights> {
         match &self.source {
             Source::Token(backend, token) if token.opens(vhost) => {
                 let rights = TokenRights::new(backend, token, vhost);
                 Some(VhostRights(Rights::Token(Arc::new(rights))))
             }
+            Source::Http(_) => self.opened.get(vhost).cloned().map(VhostRights),
             _ => None,
         }
     }
@@ -307,8 +342,7 @@ impl Attempt<'_> {
             None => users.authenticate_external(self.name, self.is_loopback),
         };
         let user = user.map_err(|refused| refused.to_string())?;
-        let source = Source::Internal;
-        Ok(LoggedIn { user, source })
+        Ok(LoggedIn::new(user, Source::Internal))
     }
 
     /// The user of a token.
@@ -329,8 +363,7 @@ impl Attempt<'_> {
             tags,
             is_remote_allowed: true,
         };
-        let user = Arc::new(user);
-        Ok(LoggedIn { user, source })
+        Ok(LoggedIn::new(Arc::new(user), source))
     }
 }
 
