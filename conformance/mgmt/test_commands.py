@@ -103,6 +103,12 @@ def test_lists_come_in_parts(named):
     names = [line for line in done.stdout.splitlines() if line.startswith("many.")]
     assert len({*names}) == count
     connection.close()
+    users = [{"name": f"many.{number}", "tags": ""} for number in range(count)]
+    given = json.dumps({"users": users})
+    assert named.run("rabbitmqctl", ("-q", "import_definitions"), given).returncode == 0
+    done = named.run("rabbitmqctl", ("-q", "-s", "list_users"))
+    names = [line for line in done.stdout.splitlines() if line.startswith("many.")]
+    assert len({*names}) == count
 
 
 def test_definitions_are_exported_and_imported(named, tmp_path):

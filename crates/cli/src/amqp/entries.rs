@@ -4,6 +4,7 @@ use crosstie_client::args;
 use serde_json::{Value as Json, json};
 
 use crate::list::Column;
+use crate::queues::lists::API_PART_MAX;
 use crate::queues::realm::{Broker, ManagementRealm, Refused};
 
 /// A request of a command.
@@ -90,10 +91,7 @@ pub(crate) async fn rows(
 ) -> Result<Vec<Json>, Refused> {
     let mut rows = Vec::new();
     for Broker { worker, .. } in realm.brokers().await? {
-        let procedure = format!("crossbar.worker.{worker}.get_amqp_entries");
-        let Json::Array(of_worker) = realm.call(&procedure, args![kind, vhost, name]).await? else {
-            continue;
-        };
+        let of_worker = of_worker(realm, &worker, (kind, vhost, name)).await?;
         rows.extend(of_worker.into_iter().map(|mut row| {
             row["worker"] = worker.as_str().into();
             // A hash is as good as a password to whoever tries many.
@@ -105,6 +103,27 @@ pub(crate) async fn rows(
         }));
     }
     Ok(rows)
+}
+
+/// The entries of a worker, which come in parts.
+async fn of_worker(
+    realm: &ManagementRealm,
+    worker: &str,
+    (kind, vhost, name): (&str, Option<&str>, Option<&str>),
+) -> Result<Vec<Json>, Refused> {
+    let procedure = format!("crossbar.worker.{worker}.get_amqp_entries");
+    let mut rows = Vec::new();
+    loop {
+        let arguments = args![kind, vhost, name, rows.len()];
+        let Json::Array(part) = realm.call(&procedure, arguments).await? else {
+            return Ok(rows);
+        };
+        let is_last = part.len() < API_PART_MAX;
+        rows.extend(part);
+        if is_last {
+            return Ok(rows);
+        }
+    }
 }
 
 async fn put(

@@ -11,7 +11,7 @@ use crosstie_router::amqp::{
 use serde_json::{Map, json};
 use tracing::info;
 
-use super::amqp::amqp;
+use super::amqp::{self, amqp};
 use super::{Deferred, Procedure, later, now};
 use crate::management::errors::{self, Refusal};
 use crate::management::request::{Answer, Call, Reply};
@@ -28,8 +28,9 @@ fn entries(node: &mut Node, call: &Call) -> Answer {
     let vhost: Option<String> = call.optional(1, "vhost")?;
     let name: Option<String> = call.optional(2, "name")?;
     let metadata = amqp(node, call)?.metadata();
+    let offset: Option<usize> = call.optional(3, "offset")?;
     let (vhost, name) = (vhost.as_deref(), name.as_deref());
-    Ok(Json::Array(match kind.as_str() {
+    let all = match kind.as_str() {
         "user" => users(&metadata, name),
         "vhost" => vhosts(&metadata, name),
         "permission" => metadata.list_permissions(vhost, name),
@@ -41,7 +42,12 @@ fn entries(node: &mut Node, call: &Call) -> Answer {
         "parameter" => metadata.list_parameters(None, vhost),
         "global-parameter" => metadata.list_global_parameters(name),
         other => return Err(no_kind(other)),
-    }))
+    };
+    let part = all
+        .into_iter()
+        .skip(offset.unwrap_or(0))
+        .take(amqp::PART_MAX);
+    Ok(part.collect())
 }
 
 /// Answers when the store has the entry.
