@@ -11,12 +11,9 @@ import subprocess
 from rabbitmq_tools.alone import needs_network, run
 from rabbitmq_tools.place import PYTHON
 
-PROPERTIES = "a connection keeps `product`, `version` and `connection_name` of the client's"
 # Tests that do not pass, with the reason.
 LEFT_OUT = {
     "test_api_cluster_name": "the name of its author's broker is expected",
-    "test_api_connection_client_properties": PROPERTIES,
-    "test_api_connection_close": PROPERTIES,
     "test_api_with_inaccessible": "an address of a network that is not there is asked",
 }
 

@@ -6,7 +6,7 @@ use crosstie_amqp::Version;
 use crosstie_auth::Permissions;
 
 use super::backends::Rights;
-use super::client::{About, CHANNELS_MIN, Capabilities, Client};
+use super::client::{About, CHANNELS_MIN, Capabilities, Client, Properties};
 use super::metadata::Seat;
 use super::splice::Account;
 
@@ -54,7 +54,7 @@ impl<V> LetIn<V> {
         let about = About {
             user: account.user,
             name: account.name,
-            client: account.client,
+            properties: Properties::of_client(&account.client),
             from: Some(account.from.into()),
             mechanism: "",
             channels_max: account.channels_max,

@@ -8,7 +8,7 @@ use crosstie_amqp::method::{
     ConnectionOpen, ConnectionOpenOk, ConnectionStart, ConnectionStartOk, ConnectionTune,
     ConnectionTuneOk,
 };
-use crosstie_amqp::{Method, ReplyCode, Value, Version};
+use crosstie_amqp::{Method, ReplyCode, Version};
 use crosstie_auth::Permissions;
 use crosstie_auth::sasl::{Mechanism, Response};
 use crosstie_config::{AmqpMechanism, AmqpTransport};
@@ -281,10 +281,7 @@ impl Negotiation {
         self.client.capabilities = Capabilities::of(properties);
         // In 0-8, the number of this method is that of `connection.close`.
         self.client.capabilities.connection_blocked &= self.client.version != Version::V0_8;
-        let text = |name| properties.find(name).and_then(Value::as_str);
-        let words = [text("product"), text("version")];
-        self.client.about.client = words.into_iter().flatten().collect::<Vec<_>>().join(" ");
-        self.client.about.name = text("connection_name").unwrap_or_default().to_owned();
+        self.client.about.set_properties(properties);
 
         let name = start_ok.mechanism;
         let offered = mechanisms(options, self.certified_name.is_some());

@@ -65,6 +65,8 @@ impl Open {
             rights,
             is_told_of_blocking: client.capabilities.connection_blocked,
         }));
+        let properties_bytes = peer.about.properties.bytes();
+        peer.connection.hold(properties_bytes as isize);
         if let Some(rights) = &peer.rights {
             rights.charge(&peer.connection);
         }

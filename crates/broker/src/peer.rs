@@ -241,7 +241,7 @@ impl Peer {
                 Some(from) => from.to_string(),
                 None => self.connection.peer().to_string(),
             },
-            client: self.about.client.clone(),
+            client: self.about.client(),
             channels: self.seat.channels(),
             state: match () {
                 () if self.is_closing() => "closing",

@@ -26,7 +26,7 @@ use tokio::runtime::Handle;
 use super::backends::Rights;
 pub use super::backends::VhostRights;
 use super::broker::Broker;
-use super::client::About;
+use super::client::{About, Properties};
 use super::handled::{End, Handled};
 use super::open::{Entered, Open};
 use super::peer;
@@ -119,7 +119,7 @@ pub fn let_in(
     let about = About {
         user: Arc::clone(&found.name),
         name,
-        client: format!("Crosstie {}", env!("CARGO_PKG_VERSION")),
+        properties: Properties::of_client(concat!("Crosstie ", env!("CARGO_PKG_VERSION"))),
         from: None,
         mechanism: "",
         channels_max: 1,

@@ -4,8 +4,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Instant, UNIX_EPOCH};
 
+use crosstie_broker::arguments::to_json;
 use crosstie_broker::inspection::ConnectionView;
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 
 use crate::answer::Answer;
 use crate::call::{Api, Call};
@@ -175,19 +176,11 @@ fn write_octets(api: &Arc<Api>, found: &ConnectionView, row: &mut Row<'_, '_>) {
     row.int("send_cnt", octets.writes);
 }
 
-/// Those of the client's properties that the broker keeps.
+/// The properties that the client has sent. Of a client of another node these are its product, version and name.
 fn client_properties(found: &ConnectionView) -> Json {
-    let mut properties = json!({});
-    let client = found.about.client.as_str();
-    let (product, version) = client.rsplit_once(' ').unwrap_or((client, ""));
-    for (name, value) in [
-        ("product", product),
-        ("version", version),
-        ("connection_name", &found.about.name),
-    ] {
-        if !value.is_empty() {
-            properties[name] = value.into();
-        }
+    let mut properties = to_json(found.about.properties.table());
+    if !found.about.name.is_empty() {
+        properties["connection_name"] = found.about.name.as_str().into();
     }
     properties
 }

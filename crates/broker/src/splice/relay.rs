@@ -70,7 +70,7 @@ impl Spliced {
                 vhost: Arc::clone(&let_in.vhost),
                 user: Arc::clone(&client.about.user),
                 name: client.about.name.clone(),
-                client: client.about.client.clone(),
+                client: client.about.client(),
                 from: format!("{} by {node}", connection.peer()),
                 permissions,
                 frame_bytes_max: client.frame_bytes_max,
