@@ -101,13 +101,15 @@ def of_text() -> list[Suite]:
 
 def of_rust() -> list[Suite]:
     """Return the suites of cargo."""
-    tests = ["cargo", "test", "--workspace", "--no-fail-fast"]
+    # One build of each package for the programs and the tests (`crates/features`).
+    unified = ["--features", "crosstie/unified,crosstie-lab/unified"]
+    tests = ["cargo", "test", "--workspace", "--no-fail-fast", *unified]
     outside = ["cargo", "test", "-p", "crosstie-node", "--test", "outside", "--features", "outside"]
     return [
         Suite(
             "build",
             "the programs that the black-box suites run",
-            [["cargo", "build", "-p", "crosstie", "-p", "crosstie-lab"]],
+            [["cargo", "build", "-p", "crosstie", "-p", "crosstie-lab", *unified]],
             [needs.compiler],
             compiles=True,
         ),

@@ -38,7 +38,7 @@ def laboratory(tmp_path_factory) -> Path:
 
 def build(project: Path, folder: Path) -> Path:
     """Build a wheel from compiled crates; how fast the program is does not matter here."""
-    options = "--profile dev --compression-level 9"
+    options = "--profile dev --features unified --compression-level 9"
     environment = {"CARGO_TARGET_DIR": str(TARGET), "MATURIN_PEP517_ARGS": options}
     pip("wheel", "--no-deps", "--wheel-dir", folder, project, **environment)
     (built,) = folder.glob("*.whl")

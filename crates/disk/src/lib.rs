@@ -2,7 +2,6 @@
 //!
 //! A path is relative to the disk's root, with `/` between its parts; an empty one is the root.
 
-#[cfg(feature = "simulated")]
 pub mod simulated;
 
 use std::fmt;

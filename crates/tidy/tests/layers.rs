@@ -11,6 +11,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("wamp", &[]),
     ("collections", &[]),
     ("disk", &[]),
+    ("features", &[]),
     ("script", &[]),
     ("nats", &[]),
     ("fabric", &["routing", "wamp"]),
@@ -133,13 +134,14 @@ const EDGES: &[(&str, &[&str])] = &[
             "wamp",
         ],
     ),
-    ("crosstie", &["cli"]),
+    ("crosstie", &["cli", "features"]),
     (
         "lab",
         &[
             "bench",
             "client",
             "conformance",
+            "features",
             "oslo",
             "report",
             "terminal",
@@ -180,7 +182,15 @@ const EDGES: &[(&str, &[&str])] = &[
 
 /// The crates of each layer, from the lowest on; those beside the layers are in none.
 const LAYERS: &[&[&str]] = &[
-    &["amqp", "collections", "disk", "nats", "script", "wamp"],
+    &[
+        "amqp",
+        "collections",
+        "disk",
+        "features",
+        "nats",
+        "script",
+        "wamp",
+    ],
     &[
         "auth", "config", "fabric", "joints", "ledger", "metadata", "queues", "rlinks", "routing",
         "scenario", "web",
