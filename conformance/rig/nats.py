@@ -169,21 +169,25 @@ def stream_leader(servers: list[NatsServer], stream: str) -> NatsServer:
     raise AssertionError("no server runs")
 
 
+# After this time a question was probably dropped, and is asked again.
+ELECTED_S = 5.0
+
+
 def lead(wanted: NatsServer, stream: str, patience_s: float) -> None:
     """Have a server lead a stream."""
     preferred = {"placement": {"preferred": wanted.name}}
 
     def leads() -> bool:
         with wanted.client() as client:
-            # During an election the answer has no leader.
             try:
-                info = client.ask(f"$JS.API.STREAM.INFO.{stream}", {})
+                info = client.ask(f"$JS.API.STREAM.INFO.{stream}", {}, ELECTED_S)
+                # During an election the answer has no leader.
+                if info.get("cluster", {}).get("leader") == wanted.name:
+                    return True
+                client.ask(f"$JS.API.STREAM.LEADER.STEPDOWN.{stream}", preferred, ELECTED_S)
             except AssertionError:
                 # A question that arrives while no server leads is dropped.
-                return False
-            if info.get("cluster", {}).get("leader") == wanted.name:
-                return True
-            client.ask(f"$JS.API.STREAM.LEADER.STEPDOWN.{stream}", preferred)
+                pass
             return False
 
     await_true(f"{wanted.name} leads {stream}", leads, patience_s)
@@ -242,13 +246,13 @@ class NatsClient(Plain):
         """Send a message."""
         self.send(f"PUB {subject} {len(payload)}\r\n".encode() + payload + b"\r\n")
 
-    def ask(self, subject: str, question: dict) -> dict:
+    def ask(self, subject: str, question: dict, patience_s: float = DEADLINE_S) -> dict:
         """Ask one of the server's services, and return its answer."""
         self.subscribe("rig.answer")
         payload = json.dumps(question).encode()
         head = f"PUB {subject} rig.answer {len(payload)}\r\n".encode()
         self.send(head + payload + b"\r\n")
-        await_true(f"{subject} is answered", self._has_messages)
+        await_true(f"{subject} is answered", self._has_messages, patience_s)
         return json.loads(self.messages.pop()[1])
 
     def _has_messages(self) -> bool:
