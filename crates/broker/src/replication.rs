@@ -403,12 +403,11 @@ impl Holder for Opening {
         rested
     }
 
-    fn note_memory(&self, bytes: usize) -> bool {
+    fn note_memory(&self, bytes: usize) {
         let flow = &self.broker.shared.flow;
         let before = self.held_bytes.swap(bytes, Ordering::Relaxed);
         flow.memory_changed(before, bytes);
         self.act(|| flow.judge_memory());
-        flow.is_crowded()
     }
 
     fn show(&self, whose: &Whose) {

@@ -245,11 +245,12 @@ impl SharedVhost {
         turn.finish();
     }
 
-    /// Has the vhost's messages leave memory if that is crowded. The ledger of a log follows the same rule.
+    /// Has the vhost's messages leave memory if that is crowded. A log has a rule of its own: its ledger holds the same
+    /// messages.
     #[inline]
     pub(super) fn heed_crowding(&self, vhost: &mut Vhost<Arc<Peer>>) {
         let is_crowded = self.shared.flow.is_crowded();
-        if vhost.is_crowded() != is_crowded {
+        if vhost.is_crowded() != is_crowded && matches!(self.keeper, Keeper::Local) {
             vhost.set_crowded(is_crowded);
         }
     }
@@ -257,9 +258,11 @@ impl SharedVhost {
     /// The work of each second, for a vhost that may be at rest. Needs a tokio context.
     pub(super) fn look_after(self: &Arc<Self>) {
         self.read_again();
-        let is_crowded = self.lock().is_crowded();
-        if is_crowded != self.shared.flow.is_crowded() {
-            self.settle();
+        if matches!(self.keeper, Keeper::Local) {
+            let is_crowded = self.lock().is_crowded();
+            if is_crowded != self.shared.flow.is_crowded() {
+                self.settle();
+            }
         }
     }
 

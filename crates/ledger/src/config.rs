@@ -18,9 +18,6 @@ pub struct Config {
     /// A queue is long if it has more messages, or more bytes of bodies.
     pub long_messages: usize,
     pub long_body_bytes: u64,
-    /// The same while memory is crowded ([`crate::Ledger::set_crowded`]).
-    pub crowded_messages: usize,
-    pub crowded_body_bytes: u64,
     /// How long to wait for an acknowledgement before the log's end is read.
     pub acknowledgement_ms: u64,
     /// The interval of further attempts.
@@ -38,8 +35,6 @@ impl Default for Config {
             resident_bytes_max: u64::MAX,
             long_messages: usize::MAX,
             long_body_bytes: u64::MAX,
-            crowded_messages: usize::MAX,
-            crowded_body_bytes: u64::MAX,
             acknowledgement_ms: 2000,
             retry_ms: 1000,
         }

@@ -22,7 +22,6 @@ mod body;
 mod broken;
 mod cleaner;
 mod config;
-mod crowded;
 mod entry;
 mod excerpt;
 mod extents;

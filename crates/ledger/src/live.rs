@@ -13,7 +13,6 @@ use std::sync::Arc;
 use crosstie_queues::{Destination, QueueId, Record, StoredMessage};
 
 use crate::config::Config;
-use crate::crowded::Crowding;
 use crate::extents::Extents;
 use crate::key::{Binding, Key, binding};
 use crate::messages::{Messages, RECORD_BYTES, enqueued, resident, size};
@@ -42,7 +41,6 @@ pub(crate) struct Live {
     bytes: u64,
     /// Bytes of the messages in memory.
     resident_bytes: u64,
-    crowding: Crowding,
     deep: usize,
     /// Bytes in memory besides these, of all queues.
     messages_memory: usize,
@@ -73,7 +71,6 @@ impl Live {
             extents: Extents::new(config.extent_bytes),
             bytes: 0,
             resident_bytes: 0,
-            crowding: Crowding::default(),
             deep: 0,
             messages_memory: 0,
             settings_memory: 0,
@@ -290,12 +287,6 @@ impl Live {
             + self.extents.memory_bytes()
     }
 
-    pub(crate) fn set_crowded(&mut self, is_crowded: bool) {
-        self.crowding.set(is_crowded);
-        let long = self.crowding.next_long(&self.messages, &self.config);
-        long.into_iter().for_each(|queue| self.deepen(queue));
-    }
-
     /// Changes the messages of a queue.
     fn change<R>(&mut self, queue: QueueId, change: impl FnOnce(&mut Messages) -> R) -> Option<R> {
         let messages = self.messages.get_mut(&queue)?;
@@ -340,20 +331,22 @@ impl Live {
             self.messages_memory += messages.memory_bytes();
             self.messages.insert(queue, messages);
         }
+        let config = self.config;
         let changed = self.change(queue, |messages| {
             let begun = messages.runs.insert(place, extent, size);
-            (begun, messages.keep(place, message))
+            let resident_bytes = messages.keep(place, message);
+            let is_long = messages.runs.len() > config.long_messages
+                || messages.runs.body_bytes() > config.long_body_bytes;
+            (begun, resident_bytes, is_long && !messages.is_deep)
         });
-        let Some((begun, resident_bytes)) = changed else {
+        let Some((begun, resident_bytes, is_long)) = changed else {
             return;
         };
         for (key, of) in begun {
             self.extents.add_run(of, (queue, key));
         }
         self.resident_bytes += resident_bytes;
-        let messages = self.messages.get(&queue);
-        let is_many = self.resident_bytes >= self.config.resident_bytes_max;
-        if messages.is_some_and(|of| self.crowding.is_long(of, is_many, &self.config)) {
+        if is_long && self.resident_bytes >= config.resident_bytes_max {
             self.deepen(queue);
         }
     }

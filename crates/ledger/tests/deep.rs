@@ -125,57 +125,6 @@ fn a_place_has_the_last_message_that_the_log_has_there() {
 }
 
 #[test]
-fn a_crowded_memory_leaves_the_messages_of_all_but_the_shortest_queues_to_the_log() {
-    let config = Config {
-        batch_bytes_max: 1 << 20,
-        part_bytes_max: 1 << 20,
-        log_bytes_min: 1 << 40,
-        crowded_messages: 4,
-        ..CONFIG
-    };
-    let (mut ledger, mut log) = owning(config);
-    let of = |queue: u64, places: std::ops::RangeInclusive<i64>| {
-        let message = message(b"m");
-        places.map(move |place| Record::Enqueued {
-            queue: QueueId(queue),
-            place,
-            message: message.clone(),
-        })
-    };
-    // More than one call takes out of memory, at rest; and a short queue.
-    let records = (1..=5_000).flat_map(|queue| of(queue, 1..=5));
-    ledger.submit(NOW, records.chain(of(5_001, 1..=4)).collect(), Position(1));
-    settle(&mut ledger, &mut log);
-    let mut follower = Ledger::new(config);
-    for (sequence, entry) in (1..).zip(&log) {
-        let read = follower.handle_entry(Sequence(sequence), entry);
-        read.expect("the log is whole");
-    }
-    let per_message = ledger.status().resident_bytes / 25_004;
-    for ledger in [&mut ledger, &mut follower] {
-        let resident = |ledger: &Ledger| ledger.status().resident_bytes / per_message;
-        assert_eq!(resident(ledger), 25_004);
-        ledger.set_crowded(true);
-        assert!((5_000..10_000).contains(&resident(ledger)), "in parts");
-        ledger.set_crowded(true);
-        assert_eq!(resident(ledger), 4);
-        let kept = ledger.records();
-        let kept = kept.filter(|record| matches!(record, Record::Kept(kept) if kept.messages == 5));
-        assert_eq!(kept.count(), 5_000);
-        let found = read(ledger, &log, (1, 5)).expect("all are in the log");
-        assert_eq!(found.len(), 5);
-    }
-    let resident = |ledger: &Ledger| ledger.status().resident_bytes / per_message;
-    ledger.submit(NOW, of(5_002, 1..=10).collect(), Position(2));
-    settle(&mut ledger, &mut log);
-    assert_eq!(resident(&ledger), 4);
-    ledger.set_crowded(false);
-    ledger.submit(NOW, of(5_003, 1..=10).collect(), Position(3));
-    settle(&mut ledger, &mut log);
-    assert_eq!(resident(&ledger), 14);
-}
-
-#[test]
 fn a_message_that_is_not_acknowledged_yet_cannot_be_read() {
     let (mut ledger, mut log) = owning(DEEP);
     let records = (1..=5).map(|place| enqueued(place, "m")).collect();

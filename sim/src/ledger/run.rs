@@ -23,8 +23,6 @@ pub(super) const CONFIG: Config = Config {
     resident_bytes_max: u64::MAX,
     long_messages: usize::MAX,
     long_body_bytes: u64::MAX,
-    crowded_messages: usize::MAX,
-    crowded_body_bytes: u64::MAX,
     acknowledgement_ms: 200,
     retry_ms: 100,
 };

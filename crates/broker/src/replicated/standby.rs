@@ -353,8 +353,8 @@ impl Driver {
         }
     }
 
-    /// Updates the ledger's part of the status. If memory is crowded, messages are left to the log.
-    pub(super) fn note_ledger(&mut self) {
+    /// Updates the ledger's part of the status.
+    pub(super) fn note_ledger(&self) {
         let status = self.ledger.status();
         let end = self.others.owner().map_or(0, |owner| owner.sequence);
         let preparation = self.preparation.as_ref();
@@ -367,8 +367,7 @@ impl Driver {
         };
         let pages = self.term.as_ref().map(|term| term.pages.reading_bytes);
         let held = memory_bytes + of_messages + pages.unwrap_or_default() as usize;
-        let is_crowded = self.task.holder.note_memory(held);
-        self.ledger.set_crowded(is_crowded);
+        self.task.holder.note_memory(held);
         self.note(|seen| {
             seen.epoch = status.epoch;
             seen.sequence = status.sequence.0;

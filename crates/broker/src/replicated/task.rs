@@ -49,8 +49,6 @@ impl Task {
             resident_bytes_max: self.paging.memory_bytes as u64,
             long_messages: self.paging.messages,
             long_body_bytes: self.paging.body_bytes,
-            crowded_messages: self.paging.crowded_messages,
-            crowded_body_bytes: self.paging.crowded_body_bytes,
             ..Config::default()
         }
     }
@@ -83,8 +81,8 @@ pub(crate) trait Holder: Send + Sync {
     /// were never delivered; the remaining records are in the journal.
     fn rest(&self, why: &str) -> Vec<(QueueId, i64)>;
 
-    /// Sets the bytes of memory used for the log, beside those of the open vhost. Returns whether memory is crowded.
-    fn note_memory(&self, bytes: usize) -> bool;
+    /// Sets the bytes of memory used for the log, beside those of the open vhost.
+    fn note_memory(&self, bytes: usize);
 
     /// Shows the owner.
     fn show(&self, whose: &Whose);

@@ -17,8 +17,6 @@ pub(crate) const CONFIG: Config = Config {
     resident_bytes_max: u64::MAX,
     long_messages: usize::MAX,
     long_body_bytes: u64::MAX,
-    crowded_messages: usize::MAX,
-    crowded_body_bytes: u64::MAX,
     acknowledgement_ms: 2000,
     retry_ms: 1000,
 };
