@@ -108,6 +108,7 @@ impl Committer {
             vhost: Arc::clone(vhost),
             want,
             bytes_max,
+            segment: None,
             on_read: Box::new(on_read),
         });
         if state.wakes_with.take().is_some() {

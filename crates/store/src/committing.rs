@@ -11,6 +11,7 @@ use crosstie_queues::{Position, QueueId, Want};
 use crate::backup::Job;
 use crate::disk::{Disk, OnDiskLow};
 use crate::orders::{Order, Shared};
+use crate::segments::contents::TOGETHER_BYTES;
 use crate::write;
 use crate::{Batch, Store, StoreError};
 
@@ -46,9 +47,6 @@ pub(crate) type OnCommitted = dyn Fn(&str, Position, Result<(), NotCommitted<'_>
 
 /// Time after which no further page is read before the next commit.
 const READING_MAX: Duration = Duration::from_millis(10);
-
-/// Approximate bytes of the pages that are read together.
-const TOGETHER_BYTES: usize = 4 << 20;
 
 /// The work of the thread, and its reports.
 struct Work<'a> {
@@ -141,21 +139,37 @@ impl Shared {
         }
     }
 
-    /// Reads requested pages, for a moment: commits wait meanwhile.
+    /// Reads requested pages, for a moment: commits wait meanwhile. Those that begin in one segment are read together.
     fn read_pages(&self, store: &mut Store) {
         let begin = Instant::now();
         while begin.elapsed() < READING_MAX {
             // The lock is not held while they are read.
-            let orders = self.lock().take_pages();
+            let mut orders = self.lock().take_pages();
+            for order in &mut orders {
+                let find = || store.first_segment(&order.vhost, &order.want);
+                order.segment = order.segment.or_else(find);
+            }
             let Some(first) = orders.first() else {
                 return;
             };
-            let bytes_max = first.bytes_max.min(TOGETHER_BYTES / orders.len());
-            let wants: Vec<&Want> = orders.iter().map(|order| &order.want).collect();
-            let pages = store.read_pages(&first.vhost, &wants, bytes_max);
-            for (order, page) in orders.into_iter().zip(pages) {
+            let (vhost, segment) = (Arc::clone(&first.vhost), first.segment);
+            let orders = orders.into_iter().enumerate();
+            let (together, mut left): (Vec<_>, Vec<_>) =
+                orders.partition(|(_, order)| order.segment == segment);
+            let mut bytes_max = TOGETHER_BYTES / together.len().max(1);
+            let mut wants: Vec<&Want> = Vec::new();
+            for (_, order) in &together {
+                bytes_max = bytes_max.min(order.bytes_max);
+                wants.push(&order.want);
+            }
+            let pages = store.read_pages(&vhost, &wants, bytes_max);
+            let mut together = together.into_iter();
+            // In this order: a page that is not there takes no order.
+            for (page, (_, order)) in pages.into_iter().zip(together.by_ref()) {
                 (order.on_read)(page);
             }
+            left.extend(together);
+            self.lock().put_back(left);
         }
     }
 

@@ -68,6 +68,8 @@ pub(crate) struct PageOrder {
     pub(crate) vhost: Arc<str>,
     pub(crate) want: Want,
     pub(crate) bytes_max: usize,
+    /// The segment of its first message, if that was looked for. It may have moved since.
+    pub(crate) segment: Option<u32>,
     pub(crate) on_read: Box<OnRead>,
 }
 
@@ -113,6 +115,14 @@ impl State {
             taken.push(next);
         }
         taken
+    }
+
+    /// Puts pages that were taken, and not read, before all others; each with its number among those that were taken.
+    pub(crate) fn put_back(&mut self, mut left: Vec<(usize, PageOrder)>) {
+        left.sort_unstable_by_key(|(nth, _)| *nth);
+        for (_, order) in left.into_iter().rev() {
+            self.pages.push_front(order);
+        }
     }
 
     pub(crate) fn has_orders(&self) -> bool {

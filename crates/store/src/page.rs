@@ -20,24 +20,31 @@ pub(crate) fn empty(want: &Want) -> Page {
     }
 }
 
-/// Reads the first messages of each page, about that many bytes of each id.
+/// The first messages of a page, about that many bytes of each id.
+pub(crate) fn wanted(vhost: u16, want: &Want, bytes_max: usize) -> Wanted {
+    let key = |id: Option<QueueId>| id.map(|QueueId(queue)| QueueKey { vhost, queue });
+    Wanted {
+        queues: [key(want.stored), key(want.spilled)],
+        places: (want.from, want.to),
+        bytes_max: bytes_max as u64,
+    }
+}
+
+/// Reads the first messages of each page, as far as the pages go in one read.
 pub(crate) fn read(
     contents: &Contents,
     vhost: u16,
     wants: &[&Want],
     bytes_max: usize,
 ) -> Result<Vec<PageRead>, Fault> {
-    let key = |id: Option<QueueId>| id.map(|QueueId(queue)| QueueKey { vhost, queue });
-    let wanted = wants.iter().map(|want| Wanted {
-        queues: [key(want.stored), key(want.spilled)],
-        places: (want.from, want.to),
-        bytes_max: bytes_max as u64,
-    });
-    let found = contents.read(&wanted.collect::<Vec<_>>())?;
-    let pages = wants.iter().zip(found);
-    Ok(pages
-        .map(|(want, found)| page(key(want.spilled), found))
-        .collect())
+    let wanted: Vec<_> = wants
+        .iter()
+        .map(|want| wanted(vhost, want, bytes_max))
+        .collect();
+    let found = contents.read(&wanted)?;
+    let pages = wanted.iter().zip(found);
+    let pages = pages.map(|(Wanted { queues, .. }, found)| page(queues[1], found));
+    Ok(pages.collect())
 }
 
 impl PageRead {

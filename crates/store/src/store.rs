@@ -331,8 +331,20 @@ impl Store {
         self.clock.now_ms()
     }
 
-    /// Reads the first messages of pages, about that many bytes of each. A message that cannot be read ends its page before
-    /// it.
+    /// The segment of the first message of a page.
+    pub(crate) fn first_segment(&self, vhost: &str, want: &Want) -> Option<u32> {
+        let number = self.names.find_vhost(vhost)?;
+        match &self.form {
+            Form::Written(written) => {
+                let wanted = page::wanted(number, want, 0);
+                written.contents.first_segment(wanted)
+            }
+            Form::Absent(_) | Form::Read(..) | Form::Unread(..) => None,
+        }
+    }
+
+    /// Reads the first messages of pages, about that many bytes of each. The first page is always read, and others as far as
+    /// they go in one read. A message that cannot be read ends its page before it.
     pub(crate) fn read_pages(
         &mut self,
         vhost: &str,
@@ -348,13 +360,8 @@ impl Store {
                 let whole = read.into_iter().map(|read| self.without_damage(read));
                 whole.collect()
             }
-            // The others may be in other files.
-            Err(_) if wants.len() > 1 => {
-                let wants = wants.iter();
-                wants
-                    .flat_map(|want| self.read_pages(vhost, &[*want], bytes_max))
-                    .collect()
-            }
+            // The first alone may be in other files than the one that fails.
+            Err(_) if wants.len() > 1 => self.read_pages(vhost, &wants[..1], bytes_max),
             Err(fault) => vec![Err(StoreError::fault(&self.config.path, fault))],
         }
     }

@@ -110,19 +110,30 @@ fn a_whole_page_has_all_messages_of_its_queue() {
 
 #[test]
 fn pages_that_wait_are_read_together_and_each_has_its_own_messages() {
+    // All queues are in one segment, or one after another in several.
+    for queues_of_commit in [80, 1] {
+        check_pages_that_wait(queues_of_commit);
+    }
+}
+
+fn check_pages_that_wait(queues_of_commit: usize) {
     const QUEUES: u64 = 80;
     let directory = directory();
     {
-        let (mut store, _) = Store::open(config(&directory)).expect("a store");
-        let mut records: Vec<_> = (1..=QUEUES)
-            .map(|id| queue(id, &format!("q{id}")))
-            .collect();
-        // Queue 7 has every second place alone.
-        for place in 0..30 {
-            let ids = (1..=QUEUES).filter(|id| *id != 7 || place % 2 == 0);
-            records.extend(ids.map(|id| enqueued(id, place)));
+        let mut config = config(&directory);
+        config.segment_bytes = 64 << 10;
+        let (mut store, _) = Store::open(config).expect("a store");
+        let all: Vec<u64> = (1..=QUEUES).collect();
+        let declared = all.iter().map(|id| queue(*id, &format!("q{id}")));
+        commit(&mut store, declared.collect()).expect("is written");
+        for ids in all.chunks(queues_of_commit) {
+            // Queue 7 has every second place alone.
+            let records = (0..30).flat_map(|place| {
+                let ids = ids.iter().filter(move |id| **id != 7 || place % 2 == 0);
+                ids.map(move |id| enqueued(*id, place))
+            });
+            commit(&mut store, records.collect()).expect("is written");
         }
-        commit(&mut store, records).expect("is written");
     }
     let (mut store, restored) = Store::open_deep(config(&directory), few(10)).expect("a store");
     store.wake().expect("is written");

@@ -1,6 +1,6 @@
 //! Reads what a store has: all of it as it was at one time, or a queue's messages from a place on.
 
-use std::collections::{BTreeMap, BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -283,6 +283,8 @@ pub(crate) struct Found {
     pub(crate) messages: Vec<Chosen>,
     /// The queues have no others up to this place.
     pub(crate) upto: i64,
+    /// Approximate bytes of the messages.
+    bytes: u64,
 }
 
 /// A message that is to be read, or was.
@@ -298,6 +300,12 @@ pub(crate) struct Chosen {
     pub(crate) message: Option<StoredMessage>,
 }
 
+/// Approximate bytes of the messages that are read in one go.
+pub(crate) const TOGETHER_BYTES: usize = 4 << 20;
+
+/// Segments that are read in one go, beside those of what is wanted first.
+const OTHER_SEGMENTS_MAX: usize = 4;
+
 /// Approximate memory of the indexes that are kept.
 const INDEX_BYTES_MAX: usize = 8 << 20;
 
@@ -311,12 +319,24 @@ impl Contents {
         }
     }
 
-    /// Reads what is wanted, in one go: the segments of queues whose messages came interleaved are read once.
+    /// The segment of the first message that is wanted.
+    pub(crate) fn first_segment(&self, wanted: Wanted) -> Option<u32> {
+        let state = lock(&self.state);
+        let queues = wanted.queues.iter().flatten();
+        let queues = queues.filter_map(|queue| state.queues.get(queue));
+        let firsts = queues.flat_map(|of| &of.runs).filter_map(|(segment, run)| {
+            let place = run.left.live.first_from(wanted.places.0)?;
+            Some((place, *segment))
+        });
+        firsts.min().map(|(_, segment)| segment)
+    }
+
+    /// Reads what is wanted, in one go: the segments of queues whose messages came interleaved are read once. The first is
+    /// always read, and the others up to one that would take too many bytes or segments.
     pub(crate) fn read(&self, wanted: &[Wanted]) -> Result<Vec<Found>, Fault> {
         // A segment that is removed meanwhile has been copied, or its messages are gone.
         for _ in 0..TRIES_MAX {
-            let parts = wanted.iter().map(|wanted| self.choose_part(*wanted));
-            let mut parts: Vec<Found> = parts.collect();
+            let mut parts = self.choose_parts(wanted);
             let all = parts.iter_mut().flat_map(|part| &mut part.messages);
             let is_whole = self
                 .read_chosen(all.collect())
@@ -329,16 +349,40 @@ impl Contents {
         Err(Fault::when("reading it")(error))
     }
 
+    fn choose_parts(&self, wanted: &[Wanted]) -> Vec<Found> {
+        let mut parts: Vec<Found> = Vec::new();
+        let (mut segments, mut segments_max, mut bytes) = (BTreeSet::new(), usize::MAX, 0);
+        for wanted in wanted {
+            if bytes >= TOGETHER_BYTES as u64 {
+                break;
+            }
+            let part = self.choose_part(*wanted);
+            let count = segments.len();
+            segments.extend(part.messages.iter().map(|chosen| chosen.segment));
+            if segments.len() > segments_max.max(count) {
+                break;
+            }
+            if parts.is_empty() {
+                segments_max = segments.len() + OTHER_SEGMENTS_MAX;
+            }
+            bytes += part.bytes;
+            parts.push(part);
+        }
+        parts
+    }
+
     fn choose_part(&self, wanted: Wanted) -> Found {
         let (from, to) = wanted.places;
         let mut part = Found {
             messages: Vec::new(),
             upto: to,
+            bytes: 0,
         };
         for queue in wanted.queues.into_iter().flatten() {
-            let (chosen, upto) = self.choose(queue, (from, part.upto), wanted.bytes_max);
-            part.messages.extend(chosen);
-            part.upto = upto;
+            let chosen = self.choose(queue, (from, part.upto), wanted.bytes_max);
+            part.messages.extend(chosen.messages);
+            part.upto = chosen.upto;
+            part.bytes += chosen.bytes;
         }
         // That of one queue may have ended before the other's.
         let upto = part.upto;
@@ -348,15 +392,15 @@ impl Contents {
     }
 
     /// The next messages of a queue, in their order.
-    fn choose(
-        &self,
-        queue: QueueKey,
-        (from, to): (i64, i64),
-        bytes_max: u64,
-    ) -> (Vec<Chosen>, i64) {
+    fn choose(&self, queue: QueueKey, (from, to): (i64, i64), bytes_max: u64) -> Found {
+        let mut part = Found {
+            messages: Vec::new(),
+            upto: to,
+            bytes: 0,
+        };
         let state = lock(&self.state);
         let Some(of) = state.queues.get(&queue) else {
-            return (Vec::new(), to);
+            return part;
         };
         // The next place of each segment, the lowest first.
         let mut next: BinaryHeap<_> = of
@@ -367,8 +411,6 @@ impl Contents {
                 Some(std::cmp::Reverse((place, *segment)))
             })
             .collect();
-        let mut chosen = Vec::new();
-        let mut bytes = 0;
         let mut upto = i64::MIN;
         while let Some(std::cmp::Reverse((first, segment))) = next.pop() {
             if first > to {
@@ -387,12 +429,12 @@ impl Contents {
                     next.push(std::cmp::Reverse((place, segment)));
                     break;
                 }
-                if bytes >= bytes_max && !chosen.is_empty() {
-                    return (chosen, upto);
+                if part.bytes >= bytes_max && !part.messages.is_empty() {
+                    return Found { upto, ..part };
                 }
                 upto = place;
-                bytes += run.message_bytes();
-                chosen.push(Chosen {
+                part.bytes += run.message_bytes();
+                part.messages.push(Chosen {
                     queue,
                     place,
                     segment,
@@ -402,7 +444,7 @@ impl Contents {
                 });
             }
         }
-        (chosen, to)
+        part
     }
 
     /// Returns whether all of their segments are there.

@@ -275,23 +275,19 @@ impl Run {
 
     /// Each queue's messages, read in small parts.
     pub(super) fn check_reads(&mut self) {
-        let contents = Contents::new(
-            Arc::clone(self.log.disk()),
-            Arc::clone(self.log.state()),
-            self.log.store(),
-        );
+        let contents = self.contents();
         let queues = (0..QUEUES).map(|queue| QueueKey { vhost: 1, queue });
-        let wanted = |queue, from, bytes_max| Wanted {
-            queues: [Some(queue), None],
-            places: (from, i64::MAX),
-            bytes_max,
-        };
-        // All in one go, and each in small parts.
+        // As many as go in one go, and each in small parts.
         let all: Vec<_> = queues
             .clone()
             .map(|queue| wanted(queue, i64::MIN, u64::MAX))
             .collect();
-        let together = contents.read(&all).expect("readable");
+        let mut together = Vec::new();
+        while together.len() < all.len() {
+            let parts = contents.read(&all[together.len()..]).expect("readable");
+            assert!(!parts.is_empty(), "the first is always read");
+            together.extend(parts);
+        }
         for (queue, together) in queues.zip(together) {
             let mut found = Vec::new();
             let mut from = i64::MIN;
@@ -315,8 +311,22 @@ impl Run {
         }
     }
 
+    pub(super) fn contents(&self) -> Contents {
+        let log = &self.log;
+        Contents::new(Arc::clone(log.disk()), Arc::clone(log.state()), log.store())
+    }
+
     pub(super) fn log(&mut self) -> &mut Log {
         &mut self.log
+    }
+}
+
+/// The messages of a queue from that place on.
+pub(super) fn wanted(queue: QueueKey, from: i64, bytes_max: u64) -> Wanted {
+    Wanted {
+        queues: [Some(queue), None],
+        places: (from, i64::MAX),
+        bytes_max,
     }
 }
 

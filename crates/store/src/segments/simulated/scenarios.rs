@@ -10,7 +10,7 @@ use super::super::clean::Cleaning;
 use super::super::log::Purpose;
 use super::super::message;
 use super::super::record::QueueKey;
-use super::run::{Run, SEGMENT_BYTES, stored};
+use super::run::{Run, SEGMENT_BYTES, stored, wanted};
 
 #[test]
 fn nothing_confirmed_is_lost_and_nothing_refused_returns() {
@@ -90,6 +90,39 @@ fn a_segment_that_cannot_be_begun_ends_no_other() {
                 }
                 run.crash(loses_power).check_reads();
             }
+        }
+    }
+}
+
+#[test]
+fn what_is_read_in_one_go_is_bounded_by_bytes_and_segments() {
+    // Bytes of each queue's message, queues of a commit, and queues of a read. Each commit has a segment of its own.
+    let rows = [(20_000, 1, 5), (20_000, 10, 10), (3 << 20, 10, 2)];
+    for (body_bytes, queues_of_commit, queues_of_read) in rows {
+        let mut run = Run::begin(600, 64 << 20);
+        let body = vec![7; body_bytes];
+        let queues: Vec<_> = (0..10).map(|queue| QueueKey { vhost: 1, queue }).collect();
+        for queues in queues.chunks(queues_of_commit) {
+            let bytes_max = queues.len() as u64 * (body_bytes as u64 + 1000);
+            let begun = run.log().begin(bytes_max, Purpose::Adding);
+            let mut draft = begun.expect("room");
+            for queue in queues {
+                draft.store(*queue, 1, 0, |out| {
+                    message::encode(&stored(&body), None, out)
+                });
+            }
+            run.log().commit(draft, 1000).expect("room");
+        }
+        let wanted: Vec<_> = queues.iter().map(|queue| wanted(*queue, 0, 1)).collect();
+        let contents = run.contents();
+        let first = |at: usize| contents.first_segment(wanted[at]);
+        assert_eq!(first(0) == first(1), queues_of_commit > 1);
+        let mut read = 0;
+        while read < wanted.len() {
+            let parts = contents.read(&wanted[read..]).expect("readable");
+            assert_eq!(parts.len(), queues_of_read, "of {body_bytes} bytes");
+            assert!(parts.iter().all(|part| part.messages.len() == 1));
+            read += parts.len();
         }
     }
 }
