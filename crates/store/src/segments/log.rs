@@ -324,8 +324,13 @@ impl Log {
         if spare.is_none() && purpose == Purpose::Adding && !takes_last {
             return Err(io::ErrorKind::StorageFull.into());
         }
+        let spare_name = spare.as_ref().map(Spare::name);
         let made = self.make_segment(&head, spare);
-        let (file, capacity) = made.inspect_err(|_| self.give_up_segment(number))?;
+        let (file, capacity) = made.inspect_err(|_| {
+            // Nothing else knows it. If it stays, the next start uses it, or removes it.
+            let _ = spare_name.map(|name| remove_if_there(&*self.disk, &name));
+            self.give_up_segment(number);
+        })?;
         self.number_last = number;
         let mut state = self.lock();
         let segment = Segment::new(self.next_sequence, capacity);
