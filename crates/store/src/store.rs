@@ -440,6 +440,7 @@ impl Drop for Store {
         // The time of the end, for the clock of the next start.
         let now_ms = self.clock.now_ms();
         if let Form::Written(written) = &mut self.form {
+            written.log.seal();
             written.log.note_time(now_ms);
         }
     }

@@ -179,6 +179,19 @@ impl Log {
         self.open.as_ref().map(|open| open.number)
     }
 
+    /// Whether a commit that failed is still in the open segment.
+    #[cfg(test)]
+    pub(crate) fn has_remnant(&self) -> bool {
+        let Some(open) = self.open.as_ref().filter(|open| open.is_spoiled) else {
+            return false;
+        };
+        let bytes = open.file.bytes().expect("a disk that can be read");
+        let mut rest = vec![0; bytes.saturating_sub(open.end) as usize];
+        let read = open.file.read_at(&mut rest, open.end);
+        read.expect("a disk that can be read");
+        rest.iter().any(|byte| *byte != 0)
+    }
+
     /// Begins a commit of at most so many bytes.
     pub(crate) fn begin(&mut self, bytes_max: u64, purpose: Purpose) -> Result<Draft, Fault> {
         if bytes_max > COMMIT_BYTES_MAX {
@@ -228,7 +241,8 @@ impl Log {
         synced.map_err(Fault::when("writing it"))
     }
 
-    /// Writes and syncs a commit; when this returns, it lasts. Of a commit that fails nothing is left.
+    /// Writes and syncs a commit; when this returns, it lasts. Of a commit that fails nothing is left, unless the disk
+    /// neither cuts it off nor begins another segment.
     pub(crate) fn commit(&mut self, mut draft: Draft, time_ms: u64) -> Result<(), Fault> {
         let bytes = draft.finish();
         if bytes.is_empty() {
@@ -280,6 +294,15 @@ impl Log {
     pub(crate) fn forget_missing(&self, numbers: Vec<u32>) {
         if !numbers.is_empty() {
             self.keeper.submit(Task::Freed(numbers));
+        }
+    }
+
+    /// Nothing is written any more. If a commit that failed is still in the open segment, it is cut off by another one, so
+    /// that no start finds it.
+    pub(crate) fn seal(&mut self) {
+        if self.open.as_ref().is_some_and(|open| open.is_spoiled) {
+            // There is no further attempt.
+            let _ = self.next_segment(Purpose::Freeing);
         }
     }
 

@@ -227,7 +227,7 @@ impl Run {
             false => self.disk.kill(),
         };
         // The last commit may then have come to the disk or not.
-        let is_open = loses_power || self.disk.has_ended();
+        let is_open = loses_power || self.disk.has_ended() || self.log.has_remnant();
         let Self {
             log,
             mut kept,

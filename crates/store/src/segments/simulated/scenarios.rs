@@ -95,6 +95,32 @@ fn a_segment_that_cannot_be_begun_ends_no_other() {
 }
 
 #[test]
+fn a_commit_returns_only_if_the_disk_undoes_it_in_no_way() {
+    for operations in 0..8 {
+        for times in 1..5 {
+            for (loses_power, is_sealed) in
+                [(false, false), (true, false), (false, true), (true, true)]
+            {
+                let mut run = Run::begin(10 * operations + times, 1 << 20);
+                for _ in 0..9 {
+                    run.commit();
+                }
+                let kind = io::ErrorKind::Other;
+                run.disk.fail_in(operations, kind, times);
+                run.commit();
+                // An orderly end tries once more.
+                if is_sealed {
+                    run.disk.work_again();
+                    run.log().seal();
+                    assert!(!run.log().has_remnant());
+                }
+                run.crash(loses_power).check_reads();
+            }
+        }
+    }
+}
+
+#[test]
 fn what_is_read_in_one_go_is_bounded_by_bytes_and_segments() {
     // Bytes of each queue's message, queues of a commit, and queues of a read. Each commit has a segment of its own.
     let rows = [(20_000, 1, 5), (20_000, 10, 10), (3 << 20, 10, 2)];
