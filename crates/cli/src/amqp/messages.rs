@@ -420,7 +420,7 @@ impl Broker {
         // The login of a context is for its own address.
         let chosen = match &self.url {
             Some(_) => None,
-            None => place.chosen()?,
+            None => place.chosen_for_broker()?,
         };
         let url = broker_url(self.url.as_deref(), chosen.as_ref())?;
         open(&url, &format!("crosstie amqp {verb}")).with_context(|| {

@@ -65,13 +65,23 @@ impl Place {
     /// The context that leads to the node, if no option names its place.
     pub(crate) fn chosen(&self) -> anyhow::Result<Option<Chosen>> {
         let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-        match (&self.cbdir, &self.socket) {
-            (None, None) if is_set("CROSSTIE_DIR") || is_set("CROSSBAR_DIR") => {
-                self.context.resolve_named()
-            }
-            (None, None) => self.context.resolve(),
-            _ => Ok(None),
+        match is_set("CROSSTIE_DIR") || is_set("CROSSBAR_DIR") {
+            true if self.is_unnamed() => self.context.resolve_named(),
+            _ => self.chosen_for_broker(),
         }
+    }
+
+    /// The context that leads to a broker. The variables name the directory of a node, and no broker.
+    pub(crate) fn chosen_for_broker(&self) -> anyhow::Result<Option<Chosen>> {
+        match self.is_unnamed() {
+            true => self.context.resolve(),
+            false => Ok(None),
+        }
+    }
+
+    /// Whether no option names a place.
+    fn is_unnamed(&self) -> bool {
+        self.cbdir.is_none() && self.socket.is_none()
     }
 
     pub(crate) fn cbdir(&self) -> Option<&Path> {
