@@ -32,7 +32,7 @@ class Desk:
         for name in ("CROSSTIE_CONTEXT", "CROSSTIE_DIR", "CROSSBAR_DIR"):
             self.environment.pop(name, None)
 
-    def run(self, *words: object, stdin: str = "", **variables: str):
+    def run(self, *words: object, stdin: str = "", to: int = subprocess.PIPE, **variables: str):
         """Run a command to its end."""
         return subprocess.run(
             [str(binary()), *map(str, words)],
@@ -40,7 +40,8 @@ class Desk:
             env={**self.environment, **variables},
             input=stdin,
             text=True,
-            capture_output=True,
+            stdout=to,
+            stderr=subprocess.PIPE,
             timeout=DEADLINE_S,
         )
 
@@ -61,6 +62,7 @@ class Desk:
             cwd=self.home,
             env=self.environment,
             text=True,
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
@@ -158,7 +160,20 @@ def test_messages_are_published_seen_and_consumed(desk):
         first = json.loads(desk.said("amqp", "get", "jobs"))
         assert [first["body"], first["redelivered"]] == ["one", is_again]
     assert first["properties"] == {"delivery_mode": 2, "headers": {"a": "b"}}
+    # A message that was not printed stays, and a selected context needs no place of a node.
+    reader, writer = os.pipe()
+    os.close(reader)
+    place = {"CROSSTIE_DIR": str(desk.router.directory)}
+    done = desk.run("amqp", "get", "jobs", "--ack", to=writer, **place)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, "")
     desk.said("wait-for", "queue", "jobs", "--messages", 2)
+    # A refusal ends a publisher whose input goes on.
+    publisher = desk.starts("amqp", "publish", "gone", "--lines")
+    publisher.stdin.write("one\n")
+    publisher.stdin.flush()
+    assert publisher.wait(DEADLINE_S) == 1
+    assert "no queue is bound with this routing key" in publisher.stderr.read()
     assert desk.said("amqp", "consume", "jobs", "--count", 2, "--raw") == "one\ntwo\n"
     done = desk.run("amqp", "get", "jobs")
     assert (done.returncode, "no ready message" in done.stderr) == (1, True)

@@ -22,8 +22,14 @@ pub fn print_line(line: &str) -> Result<bool, NotPrinted> {
 
 /// Prints a text at once. `false`: the reader has closed.
 pub fn print(text: &str) -> Result<bool, NotPrinted> {
+    print_bytes(&[text.as_bytes()])
+}
+
+/// Prints bytes at once, whatever their encoding. `false`: the reader has closed.
+pub fn print_bytes(parts: &[&[u8]]) -> Result<bool, NotPrinted> {
     let mut out = io::stdout().lock();
-    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    let mut written = parts.iter().try_for_each(|part| out.write_all(part));
+    written = written.and_then(|()| out.flush());
     match written {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),

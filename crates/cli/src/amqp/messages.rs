@@ -1,8 +1,9 @@
 //! `crosstie amqp publish`, `get` and `consume`: messages of any AMQP 0-9-1 broker, by its URL.
 
-use std::io::{BufRead as _, IsTerminal as _, Read as _, Write as _};
+use std::io::{BufRead, IsTerminal as _, Read as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
@@ -12,7 +13,7 @@ use crosstie_amqp::method::{
 };
 use crosstie_amqp::{BasicProperties, DeliveryMode, Method, TableBuf, Value};
 use crosstie_amqp_client::{Connection, ConnectionError, ConnectionOptions, Content, TransportUrl};
-use crosstie_terminal::output::{NotPrinted, print};
+use crosstie_terminal::output::{NotPrinted, print, print_bytes};
 
 use super::message_json;
 use crate::context::Chosen;
@@ -28,6 +29,12 @@ const BODY_BYTES_MAX: u64 = 128 << 20;
 
 /// Maximum number of published messages that are not confirmed.
 const WINDOW: u64 = 256;
+
+/// Maximum number of lines that are read ahead: few, as each may have 128 MiB.
+const LINES_AHEAD: usize = 2;
+
+/// A refusal is noticed within this time while standard input is silent.
+const LOOK_AT_BROKER_AFTER: Duration = Duration::from_secs(1);
 
 /// Maximum length of a name or of a property, in bytes (section 4.2.5.3).
 const SHORT_BYTES_MAX: usize = 255;
@@ -118,7 +125,7 @@ pub(super) struct ConsumeArguments {
     /// Stop after this many messages.
     #[arg(long, value_name = "N")]
     count: Option<u64>,
-    /// Messages that the broker sends ahead.
+    /// Messages that the broker sends ahead, at most those of --count.
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..))]
     prefetch: u16,
     /// Print only the bodies.
@@ -154,18 +161,7 @@ pub(super) fn publish(asked: &PublishArguments, place: &Place) -> anyhow::Result
         refused: None,
     };
     if asked.lines {
-        let mut input = std::io::stdin().lock();
-        loop {
-            let mut line = Vec::new();
-            let read = (&mut input)
-                .take(BODY_BYTES_MAX + 1)
-                .read_until(b'\n', &mut line);
-            if read.context("cannot read standard input")? == 0 {
-                break;
-            }
-            let line = line.strip_suffix(b"\n").unwrap_or(&line);
-            publisher.publish(line)?;
-        }
+        publisher.publish_lines()?;
     } else {
         publisher.publish(&asked.body()?)?;
     }
@@ -234,7 +230,7 @@ impl Publisher<'_> {
             bail!("the body has more than {BODY_BYTES_MAX} bytes, which brokers refuse");
         }
         while self.confirmed.outstanding() >= WINDOW && self.refused.is_none() {
-            self.wait()?;
+            self.wait(None)?;
         }
         if self.refused.is_none() {
             let properties = &self.properties;
@@ -246,9 +242,25 @@ impl Publisher<'_> {
         Ok(())
     }
 
+    /// Publishes each line of standard input until the first refusal. Another thread reads them, so that this one keeps
+    /// the connection alive while standard input is silent.
+    fn publish_lines(&mut self) -> anyhow::Result<()> {
+        let (sender, lines) = sync_channel(LINES_AHEAD);
+        std::thread::spawn(move || send_lines(&mut std::io::stdin().lock(), &sender));
+        while self.refused.is_none() {
+            match lines.recv_timeout(LOOK_AT_BROKER_AFTER) {
+                Ok(line) => self.publish(&line.context("cannot read standard input")?)?,
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            self.wait(Some(Duration::ZERO))?;
+        }
+        Ok(())
+    }
+
     /// Waits for a confirm or a refusal.
-    fn wait(&mut self) -> anyhow::Result<()> {
-        let Some(event) = self.connection.next_event(None)? else {
+    fn wait(&mut self, timeout: Option<Duration>) -> anyhow::Result<()> {
+        let Some(event) = self.connection.next_event(timeout)? else {
             return Ok(());
         };
         match event.method {
@@ -272,7 +284,7 @@ impl Publisher<'_> {
 
     fn finish(mut self) -> anyhow::Result<ExitCode> {
         while self.confirmed.outstanding() > 0 && self.refused.is_none() {
-            self.wait()?;
+            self.wait(None)?;
         }
         let _ = self.connection.close();
         match self.refused {
@@ -290,6 +302,29 @@ impl Publisher<'_> {
     }
 }
 
+/// Sends each line of `input`, until its end or an error.
+fn send_lines(input: &mut impl BufRead, lines: &SyncSender<std::io::Result<Vec<u8>>>) {
+    loop {
+        let mut line = Vec::new();
+        let read = input
+            .by_ref()
+            .take(BODY_BYTES_MAX + 1)
+            .read_until(b'\n', &mut line);
+        if line.last() == Some(&b'\n') {
+            line.pop();
+        }
+        let (next, is_last) = match read {
+            Ok(0) => return,
+            Ok(_) => (Ok(line), false),
+            Err(error) => (Err(error), true),
+        };
+        // The publisher ends at a refusal.
+        if lines.send(next).is_err() || is_last {
+            return;
+        }
+    }
+}
+
 pub(super) fn get(asked: &GetArguments, place: &Place) -> anyhow::Result<ExitCode> {
     let queue = queue(&asked.queue)?;
     let mut connection = asked.broker.open(place, "get")?;
@@ -297,21 +332,24 @@ pub(super) fn get(asked: &GetArguments, place: &Place) -> anyhow::Result<ExitCod
         queue,
         ..BasicGet::default()
     };
-    let mut got = 0;
-    while got < asked.count {
+    let (mut printed, mut is_empty) = (0, false);
+    while printed < asked.count {
         connection.send(CHANNEL, &get);
-        let Some(tag) = got_one(&mut connection, asked.raw)? else {
-            break;
-        };
-        got += 1;
-        if asked.ack {
-            connection.send(CHANNEL, &ack(tag));
+        match got_one(&mut connection, asked.raw)? {
+            Got::Printed(tag) if asked.ack => connection.send(CHANNEL, &ack(tag)),
+            Got::Printed(_) => {}
+            Got::Empty => {
+                is_empty = true;
+                break;
+            }
+            Got::ReaderClosed => break,
         }
+        printed += 1;
     }
     // Messages without an acknowledgement return to the queue.
     let _ = connection.close();
-    Ok(match got {
-        0 => {
+    Ok(match printed {
+        0 if is_empty => {
             complain!(
                 "crosstie: queue '{}' has no ready message",
                 printable(queue)
@@ -322,8 +360,17 @@ pub(super) fn get(asked: &GetArguments, place: &Place) -> anyhow::Result<ExitCod
     })
 }
 
-/// Prints the answer of a basic.get. Returns its tag; `None` if the queue is empty.
-fn got_one(connection: &mut Connection, raw: bool) -> anyhow::Result<Option<u64>> {
+/// The answer of a basic.get.
+enum Got {
+    /// With the message's tag.
+    Printed(u64),
+    /// A message that the reader of the output did not wait for.
+    ReaderClosed,
+    Empty,
+}
+
+/// Prints the answer of a basic.get.
+fn got_one(connection: &mut Connection, raw: bool) -> anyhow::Result<Got> {
     loop {
         let event = connection.next_event(Some(Duration::from_secs(30)))?;
         let Some(event) = event else {
@@ -332,10 +379,13 @@ fn got_one(connection: &mut Connection, raw: bool) -> anyhow::Result<Option<u64>
         match (event.method, event.content) {
             (Method::BasicGetOk(ok), Some(content)) => {
                 let about = [ok.exchange, ok.routing_key];
-                show(about, ok.redelivered, &content, raw)?;
-                return Ok(Some(ok.delivery_tag));
+                let tag = ok.delivery_tag;
+                return Ok(match show(about, ok.redelivered, &content, raw)? {
+                    true => Got::Printed(tag),
+                    false => Got::ReaderClosed,
+                });
             }
-            (Method::BasicGetEmpty(_), _) => return Ok(None),
+            (Method::BasicGetEmpty(_), _) => return Ok(Got::Empty),
             _ => {}
         }
     }
@@ -344,8 +394,10 @@ fn got_one(connection: &mut Connection, raw: bool) -> anyhow::Result<Option<u64>
 pub(super) fn consume(asked: &ConsumeArguments, place: &Place) -> anyhow::Result<ExitCode> {
     let queue = queue(&asked.queue)?;
     let mut connection = asked.broker.open(place, "consume")?;
+    // Messages that it will not print stay ready for others.
+    let count = asked.count.and_then(|count| u16::try_from(count).ok());
     let qos = BasicQos {
-        prefetch_count: asked.prefetch,
+        prefetch_count: count.map_or(asked.prefetch, |count| asked.prefetch.min(count.max(1))),
         ..BasicQos::default()
     };
     connection.call(CHANNEL, &qos)?;
@@ -398,20 +450,10 @@ fn show(
         let json = message_json::of(exchange, routing_key, redelivered, content);
         return print(&(harmless(json.to_string()) + "\n"));
     }
-    let mut out = std::io::stdout().lock();
-    if out.is_terminal() {
-        drop(out);
+    if std::io::stdout().is_terminal() {
         return print(&(printable(&String::from_utf8_lossy(&content.body)) + "\n"));
     }
-    // A closed reader is noticed by the flush of the next line.
-    let written = out
-        .write_all(&content.body)
-        .and_then(|()| out.write_all(b"\n"));
-    drop(out);
-    match written {
-        Ok(()) => print(""),
-        Err(_) => Ok(false),
-    }
+    print_bytes(&[&content.body, b"\n"])
 }
 
 impl Broker {
