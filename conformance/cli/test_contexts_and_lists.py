@@ -177,8 +177,11 @@ def test_messages_are_published_seen_and_consumed(desk):
     assert desk.said("amqp", "consume", "jobs", "--count", 2, "--raw") == "one\ntwo\n"
     done = desk.run("amqp", "get", "jobs")
     assert (done.returncode, "no ready message" in done.stderr) == (1, True)
-    done = desk.run("wait-for", "queue", "gone", "--timeout", "50ms")
+    done = desk.run("wait-for", "queue", "gone", "--timeout", "1s")
     assert (done.returncode, "there is no queue 'gone'" in done.stderr) == (1, True)
+    host, port = desk.router.address("amqp")
+    done = desk.run("wait-for", "queue", "jobs", "--url", f"amqp://guest:wrong@{host}:{port}")
+    assert (done.returncode, "403 ACCESS_REFUSED" in done.stderr) == (1, True)
     channel.basic_consume("jobs", lambda *_: None, consumer_tag="taker")
     (row,) = desk.listed("consumers")
     assert [row["queue"], row["consumer_tag"], row["vhost"]] == ["jobs", "taker", "/"]

@@ -2,6 +2,7 @@
 
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
@@ -14,7 +15,7 @@ use serde_json::Value as Json;
 use crate::amqp::messages::broker_url;
 use crate::context::Choice;
 use crate::management::{self, Place};
-use crate::pull::side::Side;
+use crate::pull::side::{Depth, Side};
 use crate::wait_for;
 use crate::wamp_arguments::{Connection, Refused};
 
@@ -90,11 +91,21 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
                 Some(_) => None,
                 None => context.resolve()?,
             };
-            let url = broker_url(url.as_deref(), chosen.as_ref())?;
-            let mut side = None;
-            wait_for(
-                patience.wait(async || has_queue(&url, &mut side, &queue, messages, consumers)),
-            )
+            let wanted = Arc::new(Wanted {
+                url: broker_url(url.as_deref(), chosen.as_ref())?,
+                queue,
+                messages,
+                consumers,
+            });
+            let mut opened = None;
+            wait_for(patience.wait(async || {
+                let (wanted, before) = (Arc::clone(&wanted), opened.take());
+                // The client for AMQP blocks, perhaps for longer than the time that is left.
+                let look = tokio::task::spawn_blocking(move || wanted.look(before));
+                let (now, found) = look.await?;
+                opened = now;
+                found
+            }))
         }
         What::Ready(place) => wait_for(patience.wait(async || is_ready(&place).await)),
     }
@@ -125,23 +136,23 @@ impl Patience {
         mut look: impl AsyncFnMut() -> anyhow::Result<Look>,
     ) -> anyhow::Result<ExitCode> {
         let mut is_told = !std::io::stderr().is_terminal();
+        let mut last = "there was no answer".to_owned();
         loop {
             let left = self.end.saturating_duration_since(Instant::now());
-            let why = match tokio::time::timeout(left, look()).await {
-                Ok(found) => match found? {
+            if let Ok(found) = tokio::time::timeout(left, look()).await {
+                match found? {
                     Look::Found => return Ok(ExitCode::SUCCESS),
-                    Look::NotYet(why) => why,
-                },
-                Err(_) => "there was no answer".to_owned(),
-            };
+                    Look::NotYet(why) => last = why,
+                }
+            }
             let left = self.end.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                complain!("crosstie: not within {:?}: {why}", self.timeout);
+                complain!("crosstie: not within {:?}: {last}", self.timeout);
                 return Ok(ExitCode::FAILURE);
             }
             if !is_told {
                 is_told = true;
-                complain!("waiting: {why}");
+                complain!("waiting: {last}");
             }
             tokio::time::sleep(self.pause.min(left)).await;
             self.pause = (self.pause * 2).min(Self::PAUSE_MAX);
@@ -180,44 +191,52 @@ async fn has_callee(
 /// Access refused (section 1.2 of the specification).
 const ACCESS_REFUSED: u16 = 403;
 
-fn has_queue(
-    url: &TransportUrl,
-    side: &mut Option<Side>,
-    queue: &str,
+/// A queue that is awaited.
+struct Wanted {
+    url: TransportUrl,
+    queue: String,
     messages: u64,
     consumers: u32,
-) -> anyhow::Result<Look> {
-    let mut look = || {
-        let side = match side {
-            Some(side) => side,
-            None => side.insert(Side::open(url, "crosstie wait-for")?),
-        };
-        side.depth(queue)
-    };
-    let found = match look() {
-        Ok(found) => found,
-        Err(
-            error @ (ConnectionError::Closed {
-                code: ACCESS_REFUSED,
-                ..
+}
+
+impl Wanted {
+    /// Looks through that connection, or a new one. Returns the connection for the next look.
+    fn look(&self, before: Option<Side>) -> (Option<Side>, anyhow::Result<Look>) {
+        let opened = before.map_or_else(|| Side::open(&self.url, "crosstie wait-for"), Ok);
+        let looked = opened.and_then(|mut side| {
+            let depth = side.depth(&self.queue)?;
+            Ok((side, depth))
+        });
+        match looked {
+            Ok((side, depth)) => (Some(side), Ok(self.judge(depth))),
+            Err(
+                error @ (ConnectionError::Closed {
+                    code: ACCESS_REFUSED,
+                    ..
+                }
+                | ConnectionError::ChannelClosed {
+                    code: ACCESS_REFUSED,
+                    ..
+                }),
+            ) => (None, Err(Refused(error.to_string()).into())),
+            Err(error @ ConnectionError::ChannelClosed { .. }) => (None, Err(error.into())),
+            Err(error) => (None, Ok(Look::NotYet(error.to_string()))),
+        }
+    }
+
+    fn judge(&self, found: Option<Depth>) -> Look {
+        let queue = &self.queue;
+        match found {
+            None => Look::NotYet(format!("there is no queue '{queue}'")),
+            Some(depth) if depth.messages < self.messages || depth.consumers < self.consumers => {
+                Look::NotYet(format!(
+                    "queue '{queue}' has {} ready messages and {} consumers",
+                    depth.messages, depth.consumers
+                ))
             }
-            | ConnectionError::ChannelClosed { .. }),
-        ) => return Err(error.into()),
-        Err(error) => {
-            *side = None;
-            return Ok(Look::NotYet(error.to_string()));
+            Some(_) => Look::Found,
         }
-    };
-    Ok(match found {
-        None => Look::NotYet(format!("there is no queue '{queue}'")),
-        Some(depth) if depth.messages < messages || depth.consumers < consumers => {
-            Look::NotYet(format!(
-                "queue '{queue}' has {} ready messages and {} consumers",
-                depth.messages, depth.consumers
-            ))
-        }
-        Some(_) => Look::Found,
-    })
+    }
 }
 
 async fn is_ready(place: &Place) -> anyhow::Result<Look> {
@@ -233,6 +252,7 @@ async fn is_ready(place: &Place) -> anyhow::Result<Look> {
         // A node of an earlier release does not say it.
         Ok(status) if status["ready"] != false => Look::Found,
         Ok(_) => Look::NotYet("the node is starting".to_owned()),
+        Err(error) if error.is::<Refused>() => return Err(error),
         Err(error) => Look::NotYet(crate::chain(&error)),
     })
 }

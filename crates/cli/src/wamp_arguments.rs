@@ -155,7 +155,7 @@ pub(crate) fn not_joined(
 
 /// The router answered, and rejected the session.
 #[derive(Debug)]
-pub(crate) struct Refused(String);
+pub(crate) struct Refused(pub(crate) String);
 
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -71,5 +71,8 @@ pub fn wait_for(
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    runtime.block_on(outcome)
+    let outcome = runtime.block_on(outcome);
+    // A look-up of a name, or another call that blocks, may go on for long; the process ends without it.
+    runtime.shutdown_background();
+    outcome
 }
