@@ -285,6 +285,14 @@ def test_a_node_is_awaited_and_stopped_by_its_context(desk):
     desk.said("wait-for", "ready")
     said = desk.said("tail", "--once", "--lines", 1000, "--containing", "Controller process")
     assert said.count("\n") == 1
+    (first, *_) = desk.said("tail", "--once", "--lines", 1000).splitlines()
+    tail = desk.starts("tail", "--lines", 0)
+    while not select.select([tail.stdout], [], [], 0.1)[0]:
+        # It logs a line.
+        desk.said("reload", "--context", "local")
+    assert tail.stdout.readline().rstrip("\n") != first
+    tail.kill()
+    tail.wait()
     assert desk.said("stop", "--context", "shop") == "Stopped the node of context 'shop'\n"
     done = desk.run("wait-for", "ready", "--timeout", "50ms")
     assert (done.returncode, "not within 50ms" in done.stderr) == (1, True)

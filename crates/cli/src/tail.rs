@@ -53,7 +53,9 @@ async fn follow(
     arguments: &Arguments,
 ) -> anyhow::Result<Result<(), Refused>> {
     let escapes = std::io::stdout().is_terminal();
-    let (mut after, mut limit) = (None, u64::from(arguments.lines));
+    // Without lines to begin with, the last one that is there is the place to begin behind.
+    let (mut after, mut limit) = (None, u64::from(arguments.lines.max(1)));
+    let mut is_shown = arguments.lines > 0;
     loop {
         let lines = match realm.call("crossbar.get_log", args![after, limit]).await {
             Ok(lines) => lines,
@@ -66,6 +68,9 @@ async fn follow(
                 complain!("crosstie: {missing} lines are missing here: the node keeps no more");
             }
             after = Some(number);
+            if !is_shown {
+                continue;
+            }
             let text = line["text"].as_str().unwrap_or_default();
             let is_meant = |part: &String| text.contains(part.as_str());
             if !arguments.containing.as_ref().is_none_or(is_meant) {
@@ -84,7 +89,7 @@ async fn follow(
         }
         // A node that has logged nothing yet begins with line 1.
         after.get_or_insert(0);
-        limit = PART;
+        (limit, is_shown) = (PART, true);
         if lines.len() < PART as usize {
             tokio::time::sleep(LOOK_AGAIN_AFTER).await;
         }
