@@ -35,6 +35,11 @@ impl Refused {
         matches!(self, Self::Application(error) if error.uri == "crossbar.error.no_such_object")
     }
 
+    /// Whether the object is stopped.
+    pub(crate) fn is_not_running(&self) -> bool {
+        matches!(self, Self::Application(error) if error.uri == "crossbar.error.not_running")
+    }
+
     /// Prints it. A missing answer is an error of the program.
     pub(crate) fn told(self) -> anyhow::Result<ExitCode> {
         if let Self::Lost(error) = self {

@@ -97,7 +97,7 @@ impl ManagementRealm {
 
     /// The workers that speak AMQP.
     pub(crate) async fn brokers(&self) -> Result<Vec<Broker>, Refused> {
-        let mut brokers = Vec::new();
+        let (mut brokers, mut stopped) = (Vec::new(), None);
         for worker in self.routers().await? {
             let procedure = format!("crossbar.worker.{worker}.get_amqp_vhosts");
             match self.call(&procedure, args![]).await {
@@ -107,11 +107,15 @@ impl ManagementRealm {
                 }),
                 // A router without AMQP, which was not named.
                 Err(refused) if self.worker.is_none() && refused.is_no_such_object() => {}
+                // The lists have the brokers of the other workers.
+                Err(refused) if self.worker.is_none() && refused.is_not_running() => {
+                    stopped = Some(refused);
+                }
                 Err(error) => return Err(error),
             }
         }
         match brokers.is_empty() {
-            true => Err(Refused::no_amqp()),
+            true => Err(stopped.unwrap_or_else(Refused::no_amqp)),
             false => Ok(brokers),
         }
     }
