@@ -3,6 +3,7 @@
 //! The broker ends as it does with its router, and its store is closed. [`Router::start_amqp`] opens the store again.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use crosstie_broker::Broker;
@@ -64,14 +65,26 @@ impl Router {
         }
         let context = self.workers.keeper_handle();
         let state = Arc::clone(&self.state);
+        self.state.is_amqp_stopping.store(true, Ordering::SeqCst);
         let end = move || {
             let _context = context.enter();
             let is_stored = end(&state, &broker, &listening);
+            // Whoever awaits `done` may start AMQP at once.
+            state.is_amqp_stopping.store(false, Ordering::SeqCst);
             done(is_stored);
             is_stored
         };
         *self.stopping_amqp.lock() = Some(std::thread::spawn(end));
         Some(closed)
+    }
+
+    /// Whether a stop of AMQP has not closed the store yet. A start would wait for that.
+    pub fn is_amqp_stopping(&self) -> bool {
+        let stopping = self.stopping_amqp.lock();
+        stopping
+            .as_ref()
+            .is_some_and(|thread| !thread.is_finished())
+            && self.state.is_amqp_stopping.load(Ordering::SeqCst)
     }
 
     /// Waits for the end of a stop of AMQP. Returns whether all durable data could be stored.

@@ -42,6 +42,8 @@ pub(crate) struct Registry {
     /// The broker of AMQP transports, unless AMQP is stopped.
     amqp: RwLock<Option<Arc<Broker>>>,
     is_amqp_stopped: AtomicBool,
+    /// Set until the store of stopped AMQP is closed.
+    pub(crate) is_amqp_stopping: AtomicBool,
     /// The broker's management API, made with the first transport that needs it.
     api: Mutex<Option<Arc<Api>>>,
     joints: Mutex<Vec<Arc<JointState>>>,
@@ -85,6 +87,7 @@ impl Registry {
             certificates: Mutex::default(),
             amqp: RwLock::default(),
             is_amqp_stopped: AtomicBool::new(false),
+            is_amqp_stopping: AtomicBool::new(false),
             api: Mutex::default(),
             joints: Mutex::default(),
             rlinks: RLinks::default(),
@@ -179,8 +182,9 @@ impl Registry {
         let mut api = self.api.lock();
         *api = None;
         let taken = self.amqp.write().take();
+        // AMQP that has failed to start again stays stopped.
         self.is_amqp_stopped
-            .store(taken.is_some(), Ordering::SeqCst);
+            .fetch_or(taken.is_some(), Ordering::SeqCst);
         taken
     }
 

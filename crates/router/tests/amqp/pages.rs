@@ -106,6 +106,30 @@ fn full_memory_is_an_alarm() {
 }
 
 #[test]
+fn stopped_amqp_is_an_alarm_until_it_starts() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let rig = Rig::start(directory.path());
+    let (_admin, place) = pages(&rig, directory.path());
+    let (ended, end) = std::sync::mpsc::channel();
+    let closed = rig.router.stop_amqp(move |is_stored| {
+        let _ = ended.send(is_stored);
+    });
+    assert!(closed.is_some());
+    assert_eq!(end.recv(), Ok(true));
+    assert!(!rig.router.is_amqp_stopping());
+    // A start that fails stops whatever has started: nothing.
+    assert_eq!(rig.router.stop_amqp(|_| {}), None);
+    let (_, health) = page(&place, "/health");
+    assert_eq!(
+        health,
+        "ok\nAMQP of router 'worker1': stopped by an operator\n"
+    );
+    let amqp = Setting::default().amqp;
+    assert!(rig.router.start_amqp(&amqp).is_ok());
+    assert_eq!(page(&place, "/health").1, "ok\n");
+}
+
+#[test]
 fn a_configured_store_must_be_usable() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut amqp = model::Amqp::default();

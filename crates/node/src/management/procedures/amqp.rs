@@ -68,6 +68,9 @@ fn stop(node: &mut Node, call: &Call, reply: Reply) -> Deferred {
         Err(error) => return Err((reply, error)),
     };
     let worker = call.worker.clone();
+    if router.router.is_amqp_stopping() {
+        return Err((reply, still_stopping(&worker)));
+    }
     if router.is_amqp_stopped() {
         // The caller may have gone.
         let _ = reply.send(Ok(json!({"state": "stopped"})));
@@ -95,6 +98,9 @@ fn start(node: &mut Node, call: &Call) -> Answer {
         return Err(no_amqp(id));
     };
     let router = worker.router.as_mut().ok_or_else(|| no_amqp(id))?;
+    if router.router.is_amqp_stopping() {
+        return Err(still_stopping(id));
+    }
     if router.is_amqp_stopped() {
         let started = router.restart_amqp(definition);
         started.map_err(|error| errors::cannot_start(&error.to_string()))?;
@@ -353,6 +359,12 @@ pub(super) fn amqp(node: &Node, call: &Call) -> Result<Operators, Refusal> {
             false => no_amqp(worker),
         }
     })
+}
+
+fn still_stopping(worker: &str) -> Refusal {
+    errors::not_running(&format!(
+        "AMQP of router '{worker}' is still stopping: try again"
+    ))
 }
 
 fn no_amqp(worker: &str) -> Refusal {
