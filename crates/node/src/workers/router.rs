@@ -263,19 +263,30 @@ impl RunningRouter {
         worker: &RouterWorker,
         closed: &[ClosedListener],
     ) -> Result<(), StartError> {
-        if let Some(amqp) = &worker.amqp {
-            self.start_amqp(&worker.id, amqp)?;
+        match &worker.amqp {
+            Some(amqp) => self.start_amqp(&worker.id, amqp)?,
+            // It began with its first transport.
+            None => self.start_amqp(&worker.id, &Amqp::default())?,
         }
         let of_broker = worker.transports.iter();
         for transport in of_broker.filter(|transport| transport.kind.is_of_broker()) {
             let former = closed.iter().find(|former| former.id == transport.id);
-            let mut transport = transport.clone();
-            if let Endpoint::Tcp(tcp) = &mut transport.endpoint
+            let mut again = transport.clone();
+            if let Endpoint::Tcp(tcp) = &mut again.endpoint
                 && let Some(port) = former.and_then(|former| former.port)
             {
                 (tcp.port, tcp.port_last) = (port, None);
             }
-            self.start_transport(&worker.id, &transport)?;
+            match self.start_transport(&worker.id, &again) {
+                // Another program has taken the former port, and the configuration may allow others.
+                Err(StartError {
+                    fault: StartFault::Io(error),
+                    ..
+                }) if error.kind() == io::ErrorKind::AddrInUse && again != *transport => {
+                    self.start_transport(&worker.id, transport)?
+                }
+                started => started?,
+            };
         }
         for joint in &worker.joints {
             self.start_joint(&worker.id, joint)?;
