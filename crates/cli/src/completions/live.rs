@@ -101,9 +101,11 @@ struct Names<'a> {
 impl Names<'_> {
     /// Returns whether there is room for another one.
     fn add(&mut self, name: &str, about: String) -> bool {
-        // A name with a control character would do something else in a shell than a name.
-        let is_meant = name.starts_with(self.start) && !name.contains(char::is_control);
-        if is_meant && !name.is_empty() && !self.names.iter().any(|(known, _)| known == name) {
+        // A name with a control character would do something else in a shell than a name. One that begins with a dash
+        // would be an option.
+        let is_harmless = !name.contains(char::is_control) && !name.starts_with('-');
+        let is_meant = name.starts_with(self.start) && !name.is_empty();
+        if is_meant && is_harmless && !self.names.iter().any(|(known, _)| known == name) {
             self.names.push((name.to_owned(), about));
         }
         self.names.len() < NAMES_MAX
@@ -155,4 +157,22 @@ async fn list(kind: Kind, realm: &ManagementRealm, found: &mut Names<'_>) -> Res
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_a_shell_would_take_for_another_word_are_left_out() {
+        let mut found = Names {
+            start: "",
+            names: Vec::new(),
+        };
+        for name in ["jobs", "--ack", "-", "", "a\nb", "jobs", "a-b"] {
+            assert!(found.add(name, String::new()));
+        }
+        let names: Vec<_> = found.names.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["jobs", "a-b"]);
+    }
 }

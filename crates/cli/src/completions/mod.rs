@@ -90,8 +90,13 @@ pub(crate) fn complete(
     mut root: Command,
 ) -> anyhow::Result<ExitCode> {
     root.build();
-    let lines = lines(&root, &arguments.words, |kind, start| {
-        live::names(kind, &management_place(&arguments.words), start)
+    let words = &arguments.words;
+    let lines = lines(&root, words, |kind, start| {
+        // With --url the command is for a router or a broker of which the node knows nothing.
+        match has_url(words) && !matches!(kind, live::Kind::Contexts) {
+            true => Vec::new(),
+            false => live::names(kind, &management_place(words), start),
+        }
     });
     print(&lines)?;
     Ok(ExitCode::SUCCESS)
@@ -171,6 +176,11 @@ fn first_sentence(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
     let end = line.find([';', ':']).unwrap_or(line.len());
     line[..end].trim_end_matches('.').to_owned()
+}
+
+fn has_url(words: &[String]) -> bool {
+    let is_url = |word: &String| word == "--url" || word.starts_with("--url=");
+    words.iter().any(is_url)
 }
 
 /// The node that the words name.
