@@ -34,11 +34,18 @@ impl FromStr for TransportUrl {
 
     fn from_str(text: &str) -> Result<Self, UrlError> {
         let wrong = |reason: String| UrlError { reason };
-        let (scheme, rest) = text.split_once("://").ok_or_else(|| {
-            wrong(format!(
-                "{text:?} has no scheme, expected rabbit://user:password@host:port/vhost"
-            ))
-        })?;
+        let (scheme, rest) = match text.split_once("://") {
+            Some((scheme, rest)) if !scheme.contains(['@', ':']) => (scheme, rest),
+            // Errors quote no password.
+            _ => {
+                let shown = match text.contains('@') {
+                    true => "the URL".to_owned(),
+                    false => format!("{text:?}"),
+                };
+                let expected = "expected rabbit://user:password@host:port/vhost";
+                return Err(wrong(format!("{shown} has no scheme, {expected}")));
+            }
+        };
         if !["rabbit", "kombu+rabbit", "amqp"].contains(&scheme) {
             return Err(wrong(match scheme {
                 "amqps" | "rabbits" => format!(
@@ -51,6 +58,15 @@ impl FromStr for TransportUrl {
             Some((rest, query)) => (rest, query),
             None => (rest, ""),
         };
+        let (hosts, path) = match rest.split_once('/') {
+            Some((hosts, path)) => (hosts, path),
+            None => (rest, ""),
+        };
+        let hosts: Result<Vec<_>, _> = hosts.split(',').map(host).collect();
+        if query.contains('@') || (hosts.is_err() && path.contains('@')) {
+            let why = "a / or ? in the user or the password, expected %2F or %3F";
+            return Err(wrong(why.to_owned()));
+        }
         if let Some(setting) = query.split('&').find(|setting| !setting.is_empty()) {
             let name = setting.split('=').next().unwrap_or(setting);
             return Err(wrong(match name.starts_with("ssl") {
@@ -62,17 +78,13 @@ impl FromStr for TransportUrl {
                 ),
             }));
         }
-        let (hosts, path) = match rest.split_once('/') {
-            Some((hosts, path)) => (hosts, path),
-            None => (rest, ""),
-        };
         let virtual_host = match unescape(path)? {
             // As in kombu: no path is the default vhost.
             path if path.is_empty() => "/".to_owned(),
             path => path,
         };
         Ok(Self {
-            hosts: hosts.split(',').map(host).collect::<Result<_, _>>()?,
+            hosts: hosts?,
             virtual_host,
         })
     }
@@ -105,12 +117,17 @@ fn host(text: &str) -> Result<Host, UrlError> {
         true => default.to_owned(),
         false => text,
     };
+    let secret = |text: &str| {
+        unescape(text).map_err(|_| UrlError {
+            reason: "the user or the password is no UTF-8 behind its escapes".to_owned(),
+        })
+    };
     Ok(Host {
         name: or(unescape(name)?, "localhost"),
         port,
         // The default user is guest, with the password guest.
-        user: or(unescape(user)?, "guest"),
-        password: or(unescape(password)?, "guest"),
+        user: or(secret(user)?, "guest"),
+        password: or(secret(password)?, "guest"),
     })
 }
 
@@ -208,6 +225,28 @@ mod tests {
         check(
             "rabbit://h:0/",
             r#""0" in "h:0" is no port, expected 1 to 65535"#,
+        );
+        check("rabbit://h:1/v@x", "h:1 as guest:guest on v@x");
+        // No error shows a part of a password.
+        check(
+            "u:hidden@h",
+            "the URL has no scheme, expected rabbit://user:password@host:port/vhost",
+        );
+        check(
+            "u:hidden@h://",
+            "the URL has no scheme, expected rabbit://user:password@host:port/vhost",
+        );
+        check(
+            "amqp://u:hidden/s@h/v",
+            "a / or ? in the user or the password, expected %2F or %3F",
+        );
+        check(
+            "amqp://u:hidden?s@h/v",
+            "a / or ? in the user or the password, expected %2F or %3F",
+        );
+        check(
+            "amqp://u:hidden%ff@h/v",
+            "the user or the password is no UTF-8 behind its escapes",
         );
         check("rabbit://h/%ff", r#""%ff" is no UTF-8 behind its escapes"#);
     }
