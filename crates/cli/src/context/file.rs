@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
@@ -114,14 +114,23 @@ impl Contexts {
         serde_json::from_str(&text).with_context(|| format!("'{shown}'"))
     }
 
+    /// Changes the file while no other command does.
+    pub(super) fn change<T>(
+        path: &Path,
+        change: impl FnOnce(&mut Self) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        let lock = path.with_extension("lock");
+        let _lock = locked(&lock).with_context(|| format!("cannot lock '{}'", lock.display()))?;
+        let mut contexts = Self::read(path)?;
+        let changed = change(&mut contexts)?;
+        contexts.write(path)?;
+        Ok(changed)
+    }
+
     /// Replaces the file at once; only its owner may open the new one.
-    pub(super) fn write(&self, path: &Path) -> anyhow::Result<()> {
+    fn write(&self, path: &Path) -> anyhow::Result<()> {
         let folder = path.parent().unwrap_or_else(|| Path::new("."));
         let write = || {
-            fs::DirBuilder::new()
-                .recursive(true)
-                .mode(0o700)
-                .create(folder)?;
             // A new file of this library has mode 600.
             let mut file = tempfile::NamedTempFile::new_in(folder)?;
             let mut text = serde_json::to_vec_pretty(self)?;
@@ -150,6 +159,20 @@ impl Contexts {
     }
 }
 
+/// Locks a file, which is made with its directory. The lock lasts as long as the file is open.
+fn locked(path: &Path) -> std::io::Result<File> {
+    let mut builder = fs::DirBuilder::new();
+    let folder = path.parent().unwrap_or_else(|| Path::new("."));
+    builder.recursive(true).mode(0o700).create(folder)?;
+    let mut options = File::options();
+    let file = options.create(true).append(true).mode(0o600).open(path)?;
+    match file.lock() {
+        // Few file systems have no locks.
+        Err(error) if error.kind() != ErrorKind::Unsupported => Err(error),
+        _ => Ok(file),
+    }
+}
+
 /// The complaint about a name, with the names that exist.
 pub(super) fn no_such<'a>(name: &str, names: impl Iterator<Item = &'a String>) -> String {
     let names: Vec<_> = names.map(String::as_str).collect();
@@ -173,13 +196,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a/b/contexts.json");
         assert!(Contexts::read(&path).unwrap().contexts.is_empty());
-        let mut contexts = Contexts::default();
         let context = Context {
             url: Some("wss://h/ws".to_owned()),
             ..Context::default()
         };
-        contexts.contexts.insert("one".to_owned(), context);
-        contexts.write(&path).unwrap();
+        let add = |contexts: &mut Contexts| Ok(contexts.contexts.insert("one".into(), context));
+        Contexts::change(&path, add).unwrap();
         let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
         let text = fs::read_to_string(&path).unwrap();
@@ -190,6 +212,25 @@ mod tests {
         fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
         let error = Contexts::read(&path).map(drop).unwrap_err().to_string();
         assert!(error.contains("expected mode 600, got 640"), "{error}");
+    }
+
+    #[test]
+    fn no_change_is_lost() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("crosstie/contexts.json");
+        std::thread::scope(|scope| {
+            for number in 0..16 {
+                let path = &path;
+                scope.spawn(move || {
+                    Contexts::change(path, |contexts| {
+                        let name = number.to_string();
+                        Ok(contexts.contexts.insert(name, Context::default()))
+                    })
+                    .unwrap();
+                });
+            }
+        });
+        assert_eq!(Contexts::read(&path).unwrap().contexts.len(), 16);
     }
 
     #[test]

@@ -101,53 +101,70 @@ static COLUMNS: [Column; 8] = [
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let path = path().context("neither XDG_CONFIG_HOME nor HOME names a directory for contexts")?;
-    let mut contexts = Contexts::read(&path)?;
     let told = match arguments.action {
         Action::List(form) => {
             return form.print(&COLUMNS, || Ok(rows(&Contexts::read(&path)?)));
         }
         Action::Add(add) => {
-            let (name, select) = (add.name.clone(), add.select);
-            if contexts.contexts.contains_key(&name) && !add.replace {
-                bail!("context '{name}' exists; --replace replaces it");
-            }
-            contexts.contexts.insert(name.clone(), add.context()?);
-            if select {
-                contexts.selected = Some(name.clone());
-            }
-            match select || contexts.selected.as_ref() == Some(&name) {
-                true => format!("Added context '{name}', which is selected"),
-                false => {
-                    format!("Added context '{name}'; `crosstie context select {name}` selects it")
-                }
-            }
+            let (name, replace, select) = (add.name.clone(), add.replace, add.select);
+            // It may read standard input, for as long as that takes.
+            let context = add.context()?;
+            Contexts::change(&path, |contexts| {
+                contexts.add(name, context, replace, select)
+            })?
         }
-        Action::Select { name: None, .. } => {
-            contexts.selected = None;
-            "No context is selected".to_owned()
-        }
-        Action::Select {
-            name: Some(name), ..
-        } => {
-            if !contexts.contexts.contains_key(&name) {
-                bail!(no_such(&name, contexts.contexts.keys()));
-            }
-            contexts.selected = Some(name.clone());
-            format!("Selected context '{name}'")
-        }
-        Action::Remove { name } => {
-            if contexts.contexts.remove(&name).is_none() {
-                bail!(no_such(&name, contexts.contexts.keys()));
-            }
-            match contexts.selected.take_if(|selected| *selected == name) {
-                Some(_) => format!("Removed context '{name}'; none is selected now"),
-                None => format!("Removed context '{name}'"),
-            }
-        }
+        Action::Select { name, .. } => Contexts::change(&path, |contexts| contexts.select(name))?,
+        Action::Remove { name } => Contexts::change(&path, |contexts| contexts.remove(&name))?,
     };
-    contexts.write(&path)?;
     say!("{told}")?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The changes; each returns a line for the user.
+impl Contexts {
+    fn add(
+        &mut self,
+        name: String,
+        context: Context,
+        replace: bool,
+        select: bool,
+    ) -> anyhow::Result<String> {
+        if self.contexts.contains_key(&name) && !replace {
+            bail!("context '{name}' exists; --replace replaces it");
+        }
+        self.contexts.insert(name.clone(), context);
+        if select {
+            self.selected = Some(name.clone());
+        }
+        Ok(match self.selected.as_ref() == Some(&name) {
+            true => format!("Added context '{name}', which is selected"),
+            false => {
+                format!("Added context '{name}'; `crosstie context select {name}` selects it")
+            }
+        })
+    }
+
+    fn select(&mut self, name: Option<String>) -> anyhow::Result<String> {
+        let told = match &name {
+            None => "No context is selected".to_owned(),
+            Some(name) if !self.contexts.contains_key(name) => {
+                bail!(no_such(name, self.contexts.keys()))
+            }
+            Some(name) => format!("Selected context '{name}'"),
+        };
+        self.selected = name;
+        Ok(told)
+    }
+
+    fn remove(&mut self, name: &str) -> anyhow::Result<String> {
+        if self.contexts.remove(name).is_none() {
+            bail!(no_such(name, self.contexts.keys()));
+        }
+        Ok(match self.selected.take_if(|selected| *selected == name) {
+            Some(_) => format!("Removed context '{name}'; none is selected now"),
+            None => format!("Removed context '{name}'"),
+        })
+    }
 }
 
 impl Add {
