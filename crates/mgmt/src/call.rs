@@ -36,6 +36,8 @@ pub(crate) struct Call<'c> {
     pub(crate) caller: &'c Caller,
     pub(crate) query: Query,
     pub(crate) head: &'c Head,
+    /// Maximum bytes of an answer that cannot be repeated, as it takes messages away.
+    pub(crate) answer_bytes_max: usize,
 }
 
 impl Api {

@@ -194,6 +194,7 @@ impl Api {
                     caller: &caller,
                     query: Query::parse(&head.query),
                     head: &head,
+                    answer_bytes_max: usize::MAX,
                 };
                 table::answer(&call, &place, body).await
             }

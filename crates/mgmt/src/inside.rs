@@ -9,6 +9,9 @@ use crate::entry::found;
 use crate::request::{Head, Query, Rows, segments};
 use crate::table;
 
+/// Half of the bytes that the controller's session may send in one message.
+const ANSWER_BYTES_MAX: usize = 8 << 20;
+
 impl Api {
     /// The status and the body of a GET of `target`, a path below `/api` with its query. A list has the named rows only.
     pub async fn read(self: &Arc<Self>, target: &str, rows: Rows) -> (u16, Vec<u8>) {
@@ -51,6 +54,7 @@ impl Api {
             caller: &caller,
             query,
             head: &head,
+            answer_bytes_max: ANSWER_BYTES_MAX,
         };
         Ok(table::answer(&call, &place, body).await)
     }

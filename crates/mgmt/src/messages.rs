@@ -44,6 +44,12 @@ impl Mode {
     }
 }
 
+/// Fetched messages return to their places.
+const BACK: Mode = Mode {
+    is_requeued: true,
+    is_rejected: false,
+};
+
 /// How payloads are written.
 #[derive(Clone, Copy, Debug)]
 struct Form {
@@ -83,11 +89,25 @@ pub(crate) async fn get(
     };
     check_name(queue)?;
     let mut talk = Talk::open(call, vhost).await.map_err(|e| refused(&e))?;
-    let fetched = fetch(&mut talk, queue, count).await;
+    let shown_max = call.answer_bytes_max;
+    let fetched = fetch(&mut talk, queue, count, form, shown_max).await;
     let fetched = fetched.map_err(|e| not_fetched(&e))?;
-    settle(&mut talk, &fetched, mode).await?;
     let messages = fetched.iter().map(|message| about(message, form));
-    Ok(Answer::json(&Json::Array(messages.collect())))
+    let text = Json::Array(messages.collect()).to_string();
+    // Messages leave the queue for an answer that arrives, and for no other.
+    if text.len() > shown_max {
+        settle(&mut talk, &fetched, BACK).await?;
+        return Err(too_long(shown_max));
+    }
+    settle(&mut talk, &fetched, mode).await?;
+    Ok(Answer::of_bytes(text.into_bytes()))
+}
+
+fn too_long(bytes_max: usize) -> Answer {
+    let text = format!(
+        "the messages exceed {bytes_max} bytes of JSON and are in the queue again: ask for fewer, or set truncate"
+    );
+    Answer::bad_request(&text)
 }
 
 /// RabbitMQ shows the name of the code here.
@@ -100,11 +120,18 @@ fn not_fetched(refusal: &Refusal) -> Answer {
     }
 }
 
-/// Fetches that many messages, or all with -1, before any goes back.
-async fn fetch(talk: &mut Talk, queue: &str, count: i64) -> Result<Vec<Message>, Refusal> {
+/// Fetches that many messages, or all with -1, before any goes back. It ends at so many bytes of shown payloads.
+async fn fetch(
+    talk: &mut Talk,
+    queue: &str,
+    count: i64,
+    form: Form,
+    shown_max: usize,
+) -> Result<Vec<Message>, Refusal> {
     let mut fetched: Vec<Message> = Vec::new();
-    let mut bytes = 0;
-    while (count < 0 || (fetched.len() as i64) < count) && bytes < BYTES_MAX {
+    let (mut bytes, mut shown) = (0, 0);
+    let is_wanted = |found: usize| count < 0 || (found as i64) < count;
+    while is_wanted(fetched.len()) && bytes < BYTES_MAX && shown < shown_max {
         let get = BasicGet {
             queue,
             no_ack: false,
@@ -112,6 +139,7 @@ async fn fetch(talk: &mut Talk, queue: &str, count: i64) -> Result<Vec<Message>,
         match talk.ask(&get).await? {
             Event::Message(message) => {
                 bytes += message.body.len() + message.properties.len() + 512;
+                shown += message.body.len().min(form.truncate);
                 fetched.push(message);
             }
             _ => break,
