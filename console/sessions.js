@@ -47,8 +47,8 @@ function sessionPage(id) {
   const page = {
     title: `Session ${id}`,
     async load() {
-      const found = await ofRouter("get_router_sessions", [null, 0, 10, String(id)]);
-      session = found.find((row) => row.session === id) || null;
+      const [found] = await ofRouter("get_router_sessions_by_id", [[id]]);
+      session = found || null;
     },
     actions: () => session && action("End the session", () => kill(id, page.app)),
     view() {

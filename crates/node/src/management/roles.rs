@@ -6,7 +6,7 @@
 use crosstie_config::{Allow, CONSOLE_ROLES, Disclose, MatchPolicy, Permission, Role};
 
 /// Procedures of both roles. They read, and no answer has a secret. A `..` stands for a worker's id.
-const READING: [&str; 28] = [
+const READING: [&str; 31] = [
     "crossbar.get_status",
     "crossbar.get_system_stats",
     "crossbar.get_figures",
@@ -17,6 +17,8 @@ const READING: [&str; 28] = [
     "crossbar.worker..get_router_realm_roles",
     "crossbar.worker..get_router_realm_role",
     "crossbar.worker..get_router_sessions",
+    "crossbar.worker..get_router_sessions_by_id",
+    "crossbar.worker..get_router_session_counters",
     "crossbar.worker..get_router_registrations",
     "crossbar.worker..get_router_subscriptions",
     "crossbar.worker..get_router_transports",
@@ -27,6 +29,7 @@ const READING: [&str; 28] = [
     "crossbar.worker..get_router_joint",
     "crossbar.worker..get_router_components",
     "crossbar.worker..get_router_component",
+    "crossbar.worker..get_amqp_state",
     "crossbar.worker..get_amqp_alarms",
     "crossbar.worker..get_amqp_vhosts",
     "crossbar.worker..get_amqp_queues",
@@ -38,7 +41,8 @@ const READING: [&str; 28] = [
 ];
 
 /// Further procedures of the administrator.
-const CHANGING: [&str; 13] = [
+const CHANGING: [&str; 14] = [
+    "crossbar.get_log",
     "crossbar.get_worker_log",
     "crossbar.reload",
     "crossbar.restart_worker",
@@ -53,9 +57,6 @@ const CHANGING: [&str; 13] = [
     "crossbar.worker..close_amqp_connection",
     "crossbar.worker..move_amqp_vhost",
 ];
-
-/// The topics of the management realm.
-const TOPICS: &str = "crossbar.";
 
 /// The roles of the console.
 pub(super) fn console() -> [Role; 2] {
@@ -79,14 +80,9 @@ fn role(name: &str, procedures: impl Iterator<Item = &'static str>) -> Role {
         };
         permission(uri, match_policy, allow)
     });
-    let allow = Allow {
-        subscribe: true,
-        ..Allow::default()
-    };
-    let topics = permission(TOPICS, MatchPolicy::Prefix, allow);
     Role {
         may_forward: false,
-        ..Role::new(name, calls.chain([topics]).collect())
+        ..Role::new(name, calls.collect())
     }
 }
 
@@ -112,6 +108,27 @@ mod tests {
         let known: Vec<_> = procedures.by_ref().map(|row| row.uri).collect();
         for uri in READING.iter().chain(&CHANGING) {
             assert!(known.contains(uri), "{uri}");
+        }
+    }
+
+    /// Readings of the node's own socket alone.
+    const OWN_SOCKET: [&str; 4] = [
+        "crossbar.get_public_key",
+        "crossbar.worker..get_amqp_definitions",
+        "crossbar.worker..get_amqp_login",
+        "crossbar.worker..get_monitoring",
+    ];
+
+    #[test]
+    fn each_reading_is_in_a_list() {
+        let procedures = PROCEDURES.iter().flat_map(|table| *table);
+        let readings = procedures
+            .map(|row| row.uri)
+            .filter(|uri| uri.contains("get_"));
+        for uri in readings {
+            let lists = [&READING[..], &CHANGING, &OWN_SOCKET];
+            let count = lists.iter().filter(|list| list.contains(&uri)).count();
+            assert_eq!(count, 1, "{uri}");
         }
     }
 
