@@ -9,6 +9,7 @@ pub(crate) mod messages;
 mod parameter;
 mod permission;
 mod policy;
+mod publisher;
 mod user;
 mod vhost;
 
