@@ -6,6 +6,9 @@ import { action, ask, attempt, badge, json, parsed, section, table } from "./par
 
 const rowsOf = (body) => body.items || body;
 
+/** Maximum rows of an answer. */
+const ROWS_MAX = 5000;
+
 export function usersPage() {
   let all = null;
   const page = {
@@ -18,7 +21,9 @@ export function usersPage() {
     view() {
       if (!node.mayChange) return h("p", { class: "empty" }, "Users and policies are shown to the role administrator.");
       if (!all) return null;
+      const cut = Object.values(all).some((rows) => rows.length >= ROWS_MAX);
       return [
+        cut && h("p", { class: "status", key: "cut" }, `Each list ends after ${ROWS_MAX} rows. The management API returns all of them.`),
         section("Users", table("Users", [
           { title: "user", cell: (row) => row.name },
           { title: "tags", cell: (row) => [].concat(row.tags).filter(Boolean).map((tag) => badge(tag)) },

@@ -93,9 +93,13 @@ impl Page {
     }
 }
 
-/// Answers with a list that has no pages.
+/// Answers with a list that has no pages, or with the wanted rows of it.
 pub(crate) fn list<T: Send + 'static, V: 'static>(query: &Query, source: Source<T, V>) -> Answer {
-    let (columns, source) = shaped(query, source);
+    let (columns, mut source) = shaped(query, source);
+    if let Some(rows) = query.rows {
+        source.items.drain(..rows.first.min(source.items.len()));
+        source.items.truncate(rows.count_max);
+    }
     write(columns, source, b"[".to_vec(), b"]".to_vec())
 }
 
@@ -136,7 +140,7 @@ pub(crate) fn pages<T: Send + 'static, V: 'static>(
     write(columns, source, head.into_bytes(), tail.into_bytes())
 }
 
-/// Sorts a list as the query asks, and keeps the rows that are wanted.
+/// Sorts a list as the query asks.
 fn shaped<T, V>(query: &Query, mut source: Source<T, V>) -> (Columns, Source<T, V>) {
     let columns = Columns::parse(query.get("columns").unwrap_or_default());
     if let Some(sort) = query.get("sort").filter(|sort| !sort.is_empty()) {
@@ -145,10 +149,6 @@ fn shaped<T, V>(query: &Query, mut source: Source<T, V>) -> (Columns, Source<T, 
         if query.is_true("sort_reverse") {
             source.items.reverse();
         }
-    }
-    if let Some(rows) = query.rows {
-        source.items.drain(..rows.first.min(source.items.len()));
-        source.items.truncate(rows.count_max);
     }
     (columns, source)
 }
@@ -294,6 +294,7 @@ impl<T, V> Iterator for Parts<T, V> {
 mod tests {
     use super::*;
     use crate::answer::Body;
+    use crate::request::Rows;
 
     fn body(answer: Answer) -> (u16, String) {
         let bytes = match answer.body {
@@ -304,6 +305,10 @@ mod tests {
     }
 
     fn asked(query: &str) -> (u16, String) {
+        asked_for(&Query::parse(query))
+    }
+
+    fn asked_for(query: &Query) -> (u16, String) {
         let names = ["a1", "B2", "b3", "c4", "gone"];
         let source = Source {
             items: names.to_vec(),
@@ -318,8 +323,7 @@ mod tests {
                 }
             }),
         };
-        let answer = pages(&Query::parse(query), source, |name| (*name).to_owned());
-        body(answer)
+        body(pages(query, source, |name| (*name).to_owned()))
     }
 
     #[test]
@@ -343,6 +347,27 @@ mod tests {
             ),
         ] {
             assert_eq!(asked(query), (200, expected.to_owned()), "{query}");
+        }
+    }
+
+    /// A page has its own bound, so that those after the first rows are not empty.
+    #[test]
+    fn wanted_rows_are_those_of_a_list_without_pages() {
+        for (query, expected) in [
+            ("columns=name", r#"[{"name":"B2"}]"#),
+            (
+                "columns=name&page=2&page_size=2",
+                r#""items":[{"name":"b3"},{"name":"c4"}]"#,
+            ),
+        ] {
+            let mut wanted = Query::parse(query);
+            wanted.rows = Some(Rows {
+                first: 1,
+                count_max: 1,
+            });
+            let (status, text) = asked_for(&wanted);
+            assert_eq!(status, 200, "{query}");
+            assert!(text.contains(expected), "{query}: {text}");
         }
     }
 
