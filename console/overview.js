@@ -35,8 +35,12 @@ function keep(reading) {
   former = reading;
 }
 
-/** A URL as this browser would use it: an address that stands for all is the host of this page. */
-export const reachable = (url) => url.replace(/\/\/(0\.0\.0\.0|\[::\])(?=[:/]|$)/, `//${location.hostname}`);
+// Names of one address. A page at one of them may connect to no other.
+const HERE = ["127.0.0.1", "localhost"];
+const hosts = HERE.includes(location.hostname) ? /\/\/(0\.0\.0\.0|\[::\]|127\.0\.0\.1|localhost)(?=[:/]|$)/ : /\/\/(0\.0\.0\.0|\[::\])(?=[:/]|$)/;
+
+/** A URL as this browser would use it: an address that stands for all, or for this machine, is the host of this page. */
+export const reachable = (url) => url.replace(hosts, `//${location.hostname}`);
 
 /** Programs that connect, with the node's own addresses. */
 function examples(wamp, amqp, realm) {
