@@ -1,20 +1,35 @@
 // Try it: calls, publications and subscriptions of a session of its own, with the rights of the login that is given.
 
 import { h } from "./dom.js";
-import { node, ofRouter } from "./node.js";
+import { METHODS_WITH_SECRET, node, ofRouter } from "./node.js";
 import { attempt, badge, form, link, notice, parsed, section } from "./parts.js";
 import { reachable } from "./overview.js";
 import { join } from "./wamp.js";
 
 /** Messages that are kept. */
 const KEPT = 200;
+/** Maximum characters of a message that are shown. */
+const TEXT_MAX = 50000;
 
-// A session and what it has received last until the page is closed.
+// A session and what it has received last until the page is closed, or its user logs out of the console.
 let session = null;
 let where = "";
 let log = [];
 let subscriptions = new Map();
 let received = 0;
+let frame = 0;
+/** The number of those who have logged out. */
+let users = 0;
+
+/** Ends the session, and forgets what it has received: another user may follow. */
+export function forgetAttempt() {
+  const former = session;
+  session = null;
+  log = [];
+  subscriptions = new Map();
+  users += 1;
+  former?.leave();
+}
 
 export function attemptPage([what, realm, uri]) {
   let urls = null;
@@ -38,8 +53,9 @@ export function attemptPage([what, realm, uri]) {
           : section("Join a realm", form("join", [
             { name: "url", label: "URL", kind: "choice", options: urls, value: urls[0] },
             { name: "realm", label: "Realm", kind: "choice", options: realms, value: realm || realms[0] },
-            { name: "authid", label: "User", hint: "Empty: anonymous" },
-            { name: "secret", label: "Password or ticket", kind: "password" },
+            { name: "method", label: "Method", kind: "choice", options: ["anonymous", ...METHODS_WITH_SECRET] },
+            { name: "authid", label: "User" },
+            { name: "secret", label: "Password, ticket or token", kind: "password" },
           ], "Join", enter, { kind: "row" })),
         session && [
           section("Call", form("call", [
@@ -70,14 +86,24 @@ export function attemptPage([what, realm, uri]) {
   };
   const add = (kind, name, value) => {
     received += 1;
-    log = [{ kind, uri: name, text: value === undefined ? "" : JSON.stringify(value, null, 1), number: received }, ...log].slice(0, KEPT);
-    page.app.redraw();
+    const text = value === undefined ? "" : JSON.stringify(value, null, 1);
+    const shown = text.length > TEXT_MAX ? `${text.slice(0, TEXT_MAX)}… (${text.length} characters)` : text;
+    log = [{ kind, uri: name, text: shown, number: received }, ...log].slice(0, KEPT);
+    // Many messages come between two frames of the screen.
+    frame ||= requestAnimationFrame(() => {
+      frame = 0;
+      page.app.redraw();
+    });
   };
   const payload = ({ args, kwargs }) => (Object.keys(kwargs).length ? { args, kwargs } : args);
   const given = ({ args, kwargs }) => [parsed(args, [], "Arguments"), parsed(kwargs, {}, "Keyword arguments")];
-  const enter = ({ url, realm: name, authid, secret }) => attempt(async () => {
-    const login = authid ? { authid, secret, authmethods: ["ticket", "wampcra"] } : { authmethods: ["anonymous"] };
-    const joined = await join(url, name, login);
+  const enter = ({ url, realm: name, method, authid, secret }) => attempt(async () => {
+    const user = users;
+    const joined = await join(url, name, { authid, secret, authmethods: [method] });
+    if (user !== users) {
+      joined.leave();
+      return;
+    }
     session = joined;
     where = `${url}, realm ${name}, as ${joined.details.authid} with role ${joined.details.authrole}`;
     joined.onend = (reason) => {

@@ -1,9 +1,9 @@
 // The frame around the pages: login, menu, the page of the address, its repeated reading.
 
 import { h, render } from "./dom.js";
-import { Repeating, enter, node } from "./node.js";
+import { METHODS_WITH_SECRET, Repeating, enter, node } from "./node.js";
 import { form, notice } from "./parts.js";
-import { attemptPage } from "./attempt.js";
+import { attemptPage, forgetAttempt } from "./attempt.js";
 import { channelsPage, connectionsPage } from "./connections.js";
 import { exchangesPage } from "./exchanges.js";
 import { clusterPage, machinePage } from "./machine.js";
@@ -52,8 +52,13 @@ let trouble = "";
 let isLost = false;
 
 function address() {
-  const path = location.hash.replace(/^#\//, "").split("/").map(decodeURIComponent);
-  return PAGES[path[0]] ? path : ["overview"];
+  try {
+    const path = location.hash.replace(/^#\//, "").split("/").map(decodeURIComponent);
+    if (Object.hasOwn(PAGES, path[0])) return path;
+  } catch {
+    // Its escapes are no UTF-8.
+  }
+  return ["overview"];
 }
 
 function open() {
@@ -103,7 +108,7 @@ function drawFrame() {
     h("a", { class: "brand", href: "#/overview" }, "Crosstie"), h("span", { class: "of" }, node.id),
     h("span", { class: "grow" }), choices("router", node.routers), choices("broker", node.brokers),
     isLost ? h("span", { class: "badge wrong" }, "reconnecting") : h("span", { class: "of role" }, node.role),
-    h("button", { type: "button", class: "quiet", onclick: logOut }, "Log out"));
+    !isLost && h("button", { type: "button", class: "quiet", onclick: logOut }, "Log out"));
   const [current] = address();
   const item = (name) => h("li", { key: name }, h("a", { href: `#/${name}`, "aria-current": name === current ? "page" : null }, PAGES[name][0]));
   render(place("menu"), MENU.map(([title, names]) => [
@@ -114,6 +119,7 @@ function drawFrame() {
 
 function drawLogin(text) {
   repeating?.stop();
+  forgetAttempt();
   page = null;
   document.title = "Log in · Crosstie";
   render(place("top"), h("span", { class: "brand" }, "Crosstie"));
@@ -121,6 +127,7 @@ function drawLogin(text) {
   const fields = [
     { name: "authid", label: "User", required: true, autocomplete: "username" },
     { name: "secret", label: "Password, ticket or token", kind: "password", required: true, autocomplete: "current-password" },
+    { name: "method", label: "Method", kind: "choice", options: METHODS_WITH_SECRET },
   ];
   render(place("main"), h("div", { class: "login" }, h("h1", null, "Log in"), text && h("p", { class: "wrong", role: "alert" }, text),
     form("login", fields, "Log in", (login) => begin(login))));
@@ -128,6 +135,8 @@ function drawLogin(text) {
 }
 
 function logOut() {
+  clearTimeout(timer);
+  turn += 1;
   node.session.onend = null;
   node.session.leave("wamp.close.logout");
   node.session = null;
@@ -138,25 +147,35 @@ function logOut() {
 /** The login of this page, for a node that comes back; no other page has it. */
 let known;
 
+/** Counts attempts to join: an earlier one that succeeds late leaves again. */
+let turn = 0;
+
 async function begin(login) {
+  clearTimeout(timer);
+  turn += 1;
+  const mine = turn;
+  let session;
   try {
-    await enter(login);
-    known = login;
-    node.session.onend = lost;
-    tries = 0;
-    isLost = false;
-    open();
+    session = await enter(login, () => mine === turn);
   } catch (error) {
+    if (mine !== turn) return undefined;
     if (!error.uri) return retry(login);
     // Without a login, the realm has only told that it wants one.
     const wasIn = node.session !== null;
     node.session = null;
     drawLogin(login ? `${wasIn ? "This login is no longer accepted" : "This login is not accepted"}: ${error.message}` : "");
+    return undefined;
   }
-  return undefined;
+  if (mine !== turn) return session.leave();
+  known = login;
+  session.onend = lost;
+  tries = 0;
+  isLost = false;
+  return open();
 }
 
 let tries = 0;
+let timer = 0;
 
 /** The connection has ended: the node was stopped, or an operator has ended the session. */
 function lost(goodbye) {
@@ -174,7 +193,8 @@ function lost(goodbye) {
 function retry(login) {
   if (!node.session && !page) render(place("main"), h("p", { class: "empty" }, "Connecting…"));
   tries += 1;
-  setTimeout(() => begin(login), Math.min(4000, 250 * tries));
+  clearTimeout(timer);
+  timer = setTimeout(() => begin(login), Math.min(4000, 250 * tries));
 }
 
 window.addEventListener("hashchange", () => {

@@ -19,16 +19,24 @@ export const node = {
 };
 
 const METHODS = ["cookie", "tls", "anonymous"];
-const METHODS_WITH_SECRET = ["ticket", "wampcra", "jwt"];
+/** A router takes the first method that it has, so that a login names its own. */
+export const METHODS_WITH_SECRET = ["ticket", "wampcra", "jwt"];
 
-/** Joins the management realm: with a login, or by what the browser has already. */
-export async function enter(login) {
+/** Joins the management realm: with a login, or by what the browser has already. It leaves again if that is not wanted any more. */
+export async function enter(login, isWanted) {
   const scheme = location.protocol === "https:" ? "wss" : "ws";
-  const authmethods = login ? ["cookie", ...METHODS_WITH_SECRET] : METHODS;
+  const authmethods = login ? ["cookie", login.method] : METHODS;
   const session = await join(`${scheme}://${location.host}/ws`, "crossbar", { ...login, authmethods });
+  if (!isWanted()) return session;
   node.session = session;
   node.role = session.details.authrole;
-  await learn();
+  try {
+    await learn();
+  } catch (error) {
+    session.leave();
+    throw error;
+  }
+  return session;
 }
 
 async function learn() {
@@ -42,10 +50,19 @@ async function learn() {
   if (!node.brokers.includes(node.broker)) node.broker = node.brokers[0] || "";
 }
 
-/** Calls a management procedure. */
+/** Time within which a reading is answered, in milliseconds. A network that has gone says nothing. */
+const ANSWER_MS = 30000;
+
+/** Calls a management procedure. A reading without an answer ends the session, and the page joins again. */
 export async function call(procedure, args = [], kwargs = {}) {
-  const { args: result } = await node.session.call(procedure, args, kwargs);
-  return result[0];
+  const { session } = node;
+  const timer = procedure.includes(".get_") ? setTimeout(() => session.abandon(), ANSWER_MS) : 0;
+  try {
+    const { args: result } = await session.call(procedure, args, kwargs);
+    return result[0];
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 const ofWorker = (worker, procedure, args, kwargs) => call(`crossbar.worker.${worker}.${procedure}`, args, kwargs);
@@ -102,10 +119,17 @@ export class Repeating {
     }
     this.isReading = true;
     const began = performance.now();
-    const ms = (await this.read()) || EVERY_MS;
-    this.isReading = false;
+    let ms = EVERY_MS;
+    try {
+      ms = (await this.read()) || EVERY_MS;
+    } finally {
+      this.isReading = false;
+      this.rest(ms, performance.now() - began);
+    }
+  }
+
+  rest(ms, took) {
     if (this.isOver || document.hidden) return;
-    const took = performance.now() - began;
     const rest = this.isWanted ? 0 : Math.max(ms - took, REST * took);
     this.isWanted = false;
     this.timer = setTimeout(() => this.seen(), rest);

@@ -117,6 +117,12 @@ class Session {
     this.end();
   }
 
+  /** Ends a session whose router does not answer. */
+  abandon() {
+    this.socket.close();
+    this.end();
+  }
+
   handle(message) {
     const [kind, id] = message;
     if (kind === EVENT) {
