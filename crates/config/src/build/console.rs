@@ -115,6 +115,16 @@ impl Builder<'_> {
                                    method, or \"interface\": \"127.0.0.1\" in the endpoint";
                     self.error(auth, "anonymous", message);
                 }
+                let names = ["allowed_hosts", "allowed_origins"].into_iter();
+                let given = names.filter(|key| console.given(key).is_some());
+                let proxies = endpoint.proxy_protocol().map(|_| "endpoint");
+                let elsewhere = given.chain(proxies);
+                // The owner of a Unix socket's directory decides who reaches the socket.
+                for key in elsewhere.filter(|_| endpoint.is_loopback()) {
+                    let message = "anonymous sessions would manage this node through other names or a proxy: expected \
+                                   another method in \"auth\"";
+                    self.error(console, key, message);
+                }
             }
             Some(Anonymous::Dynamic(_)) | None => {}
         }
@@ -180,6 +190,27 @@ mod tests {
                 r#"{{"endpoint": {here}, "auth": {auth}, "cookie": {cookie}}}"#
             ));
             assert!(found.contains("leave the key out"), "{cookie}: {found}");
+        }
+        let proxied = r#"{"type": "tcp", "interface": "127.0.0.1", "port": 1, "proxy_protocol": {"from": ["127.0.0.1"]}}"#;
+        let hosts = r#", "allowed_hosts": ["node.example"]"#;
+        let origins = r#", "allowed_origins": ["https://node.example"]"#;
+        let cases = [
+            (here, hosts, true),
+            (here, origins, true),
+            (proxied, "", true),
+            (socket, hosts, false),
+        ];
+        for (endpoint, keys, is_open) in cases {
+            for (auth, is_refused) in [
+                (anonymous("administrator"), is_open),
+                (ticket("administrator"), false),
+            ] {
+                let found = problems(&format!(
+                    r#"{{"endpoint": {endpoint}, "auth": {auth}{keys}}}"#
+                ));
+                let text = "other names or a proxy";
+                assert_eq!(found.contains(text), is_refused, "{auth}{keys}: {found}");
+            }
         }
         let without = problems(&format!(r#"{{"endpoint": {here}}}"#));
         assert!(without.contains("auth"), "{without}");
