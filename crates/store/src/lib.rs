@@ -26,6 +26,7 @@ mod batch;
 mod build;
 mod check;
 mod claim;
+mod clock;
 mod committer;
 mod committing;
 mod damage;

@@ -11,6 +11,7 @@ use crosstie_disk::{RealDisk, room};
 use crosstie_queues::{LEVELED, QueueId};
 
 use crate::claim::Claim;
+use crate::clock::Clock;
 use crate::damage::{describe, name_undeclared, undeclared};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::gather::Gathered;
@@ -24,7 +25,7 @@ use crate::segments::log::{Log, LogConfig, Purpose};
 use crate::segments::manifest::{self, Manifest};
 use crate::segments::record::{QueueKey, RESTED};
 use crate::segments::recover::{Recovered, recover};
-use crate::store::{Clock, Form, Mending, Repair, Written, lock};
+use crate::store::{Form, Mending, Repair, Written, lock};
 use crate::write::Writer;
 use crate::{Batch, Damaged, Restored, Store, StoreConfig, build};
 

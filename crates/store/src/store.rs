@@ -4,17 +4,17 @@ use std::collections::HashSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use crosstie_disk::{Room, room};
 use crosstie_queues::{Page, Record, Want};
 
 use crate::claim::Claim;
+use crate::clock::Clock;
 use crate::error::{StoreError, StoreErrorKind};
 use crate::names::Names;
 use crate::page::{self, PageRead};
 use crate::place::Lock;
-use crate::segments::bytes::TIME_MAX_MS;
 use crate::segments::clean::Cleaning;
 use crate::segments::contents::Contents;
 use crate::segments::draft::Draft;
@@ -92,13 +92,6 @@ pub(crate) struct Mending {
     /// Those missing segments.
     pub(crate) given_up: Vec<u32>,
     pub(crate) repair: Repair,
-}
-
-/// The store's time: never before the time of its last commit.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Clock {
-    start: Instant,
-    start_ms: u64,
 }
 
 /// Steps of cleaning that one commit waits for on a full disk.
@@ -418,23 +411,6 @@ impl Store {
     }
 }
 
-impl Clock {
-    /// At least from that time on.
-    pub(crate) fn begin(from_ms: u64) -> Self {
-        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        let wall_ms = since.map_or(0, |since| since.as_millis() as u64);
-        Self {
-            start: Instant::now(),
-            start_ms: wall_ms.max(from_ms).min(TIME_MAX_MS),
-        }
-    }
-
-    fn now_ms(&self) -> u64 {
-        let now_ms = self.start_ms + self.start.elapsed().as_millis() as u64;
-        now_ms.min(TIME_MAX_MS)
-    }
-}
-
 impl Drop for Store {
     fn drop(&mut self) {
         // The time of the end, for the clock of the next start.
@@ -501,13 +477,5 @@ mod tests {
         store.commit(&deleted).expect("makes room");
         store.commit(&batch(&["b"])).expect("there is one again");
         assert_eq!(store.names.find_vhost("b"), Some(7));
-    }
-
-    #[test]
-    fn a_clock_from_an_impossible_time_goes_on() {
-        for from_ms in [TIME_MAX_MS - 1, u64::MAX] {
-            let now_ms = Clock::begin(from_ms).now_ms();
-            assert!((TIME_MAX_MS - 1..=TIME_MAX_MS).contains(&now_ms));
-        }
     }
 }
