@@ -148,6 +148,31 @@ impl<'a> Properties<'a> {
 }
 
 impl<'a> BasicProperties<'a> {
+    /// The properties that are texts, by the names that RabbitMQ's tools give them.
+    pub fn texts(&self) -> [(&'static str, Option<&'a str>); 10] {
+        [
+            ("content_type", self.content_type),
+            ("content_encoding", self.content_encoding),
+            ("correlation_id", self.correlation_id),
+            ("reply_to", self.reply_to),
+            ("expiration", self.expiration),
+            ("message_id", self.message_id),
+            ("type", self.kind),
+            ("user_id", self.user_id),
+            ("app_id", self.app_id),
+            ("cluster_id", self.cluster_id),
+        ]
+    }
+
+    /// Those that are numbers.
+    pub fn numbers(&self) -> [(&'static str, Option<u64>); 3] {
+        [
+            ("delivery_mode", self.delivery_mode.map(u64::from)),
+            ("priority", self.priority.map(u64::from)),
+            ("timestamp", self.timestamp),
+        ]
+    }
+
     fn read(bytes: &'a [u8]) -> Result<Self, PropertiesError> {
         let mut reader = Reader::new(bytes);
         let flags = reader.short()?;

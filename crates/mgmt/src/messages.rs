@@ -202,32 +202,11 @@ fn about(message: &Message, form: Form) -> Json {
 /// Without any they are an empty list, as in RabbitMQ.
 fn properties(found: BasicProperties<'_>) -> Json {
     let mut all = Map::new();
-    let texts = [
-        ("content_type", found.content_type),
-        ("content_encoding", found.content_encoding),
-        ("correlation_id", found.correlation_id),
-        ("reply_to", found.reply_to),
-        ("expiration", found.expiration),
-        ("message_id", found.message_id),
-        ("type", found.kind),
-        ("user_id", found.user_id),
-        ("app_id", found.app_id),
-        ("cluster_id", found.cluster_id),
-    ];
-    for (name, value) in texts {
-        if let Some(value) = value {
-            all.insert(name.to_owned(), value.into());
-        }
+    for (name, text) in found.texts() {
+        all.extend(text.map(|text| (name.to_owned(), Json::from(text))));
     }
-    let numbers = [
-        ("delivery_mode", found.delivery_mode.map(u64::from)),
-        ("priority", found.priority.map(u64::from)),
-        ("timestamp", found.timestamp),
-    ];
-    for (name, value) in numbers {
-        if let Some(value) = value {
-            all.insert(name.to_owned(), value.into());
-        }
+    for (name, number) in found.numbers() {
+        all.extend(number.map(|number| (name.to_owned(), Json::from(number))));
     }
     if let Some(headers) = found.headers {
         all.insert("headers".to_owned(), to_json(headers));

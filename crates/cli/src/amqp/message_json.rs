@@ -29,28 +29,16 @@ pub(super) fn of(
 /// Those that are present, by RabbitMQ's names.
 fn properties(of: &BasicProperties<'_>) -> Json {
     let mut found = Map::new();
-    let texts = [
-        ("content_type", of.content_type),
-        ("content_encoding", of.content_encoding),
-        ("correlation_id", of.correlation_id),
-        ("reply_to", of.reply_to),
-        ("expiration", of.expiration),
-        ("message_id", of.message_id),
-        ("type", of.kind),
-        ("user_id", of.user_id),
-        ("app_id", of.app_id),
-        ("cluster_id", of.cluster_id),
-    ];
-    for (name, text) in texts {
+    for (name, text) in of.texts() {
         found.extend(text.map(|text| (name.to_owned(), Json::from(text))));
     }
-    let mut add = |name: &str, value: Option<Json>| {
-        found.extend(value.map(|value| (name.to_owned(), value)));
-    };
-    add("delivery_mode", of.delivery_mode.map(Json::from));
-    add("priority", of.priority.map(Json::from));
-    add("timestamp", of.timestamp.map(Json::from));
-    add("headers", of.headers.map(table));
+    for (name, number) in of.numbers() {
+        found.extend(number.map(|number| (name.to_owned(), Json::from(number))));
+    }
+    found.extend(
+        of.headers
+            .map(|headers| ("headers".to_owned(), table(headers))),
+    );
     Json::Object(found)
 }
 

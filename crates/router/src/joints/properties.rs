@@ -18,23 +18,12 @@ pub(super) fn of(delivery: &Delivery) -> Value {
     };
     say("exchange", Some(delivery.exchange.as_str().into()));
     say("routing_key", Some(delivery.routing_key.as_str().into()));
-    for (name, text) in [
-        ("content_type", properties.content_type),
-        ("content_encoding", properties.content_encoding),
-        ("correlation_id", properties.correlation_id),
-        ("reply_to", properties.reply_to),
-        ("expiration", properties.expiration),
-        ("message_id", properties.message_id),
-        ("type", properties.kind),
-        ("user_id", properties.user_id),
-        ("app_id", properties.app_id),
-        ("cluster_id", properties.cluster_id),
-    ] {
+    for (name, text) in properties.texts() {
         say(name, text.map(Value::from));
     }
-    say("delivery_mode", properties.delivery_mode.map(Value::from));
-    say("priority", properties.priority.map(Value::from));
-    say("timestamp", properties.timestamp.map(Value::from));
+    for (name, number) in properties.numbers() {
+        say(name, number.map(Value::from));
+    }
     say("headers", properties.headers.map(table));
     Value::Object(said)
 }
