@@ -30,6 +30,7 @@ use crate::peer::Peer;
 use crate::rate::Rates;
 use crate::realm_log::RealmLog;
 use crate::realms::Realms;
+use crate::seen::Seen;
 use crate::silence::close_silent;
 use crate::started_role::StartedRole;
 
@@ -279,9 +280,11 @@ impl SharedRealm {
         });
     }
 
-    /// At most `limit` sessions after skipping `skip`, from which skipped ones are subtracted; of each what `see` takes.
+    /// At most `limit` sessions that contain a text, after skipping `skip` of them, from which skipped ones are
+    /// subtracted; of each what `see` takes.
     pub fn sessions<T>(
         &self,
+        text: &str,
         skip: &mut usize,
         limit: usize,
         see: impl Fn(&SessionView<'_, Peer>) -> T,
@@ -290,7 +293,8 @@ impl SharedRealm {
         let mut first = 0;
         loop {
             let realm = self.realm.lock();
-            for session in realm.sessions_at(first..first + PLACES_MAX) {
+            let sessions = realm.sessions_at(first..first + PLACES_MAX);
+            for session in sessions.filter(|session| Seen::contains(session, text)) {
                 if *skip > 0 {
                     *skip -= 1;
                     continue;

@@ -29,6 +29,17 @@ impl Seen {
             calls: session.calls,
         }
     }
+
+    /// Whether a session's id, address, or a part of its identity contains the text.
+    pub(crate) fn contains(session: &SessionView<'_, Peer>, text: &str) -> bool {
+        let who = session.identity;
+        text.is_empty()
+            || who.authid.contains(text)
+            || who.authrole.contains(text)
+            || who.authmethod.contains(text)
+            || session.id.0.to_string().contains(text)
+            || session.handle.connection.peer().to_string().contains(text)
+    }
 }
 
 /// Subscriptions or registrations.
@@ -56,9 +67,15 @@ impl SharedRealm {
         self.realm.lock().session(id).as_ref().map(Seen::of)
     }
 
-    /// At most `limit` entries after skipping `skip`, from which skipped ones are subtracted. The lock is released
-    /// after every few hundred of them.
-    pub fn entries(&self, kind: EntryKind, skip: &mut usize, limit: usize) -> Vec<SeenEntry> {
+    /// At most `limit` entries whose URI contains a text, after skipping `skip` of them, from which skipped ones are
+    /// subtracted. The lock is released after every few hundred entries.
+    pub fn entries(
+        &self,
+        kind: EntryKind,
+        text: &str,
+        skip: &mut usize,
+        limit: usize,
+    ) -> Vec<SeenEntry> {
         let mut seen = Vec::new();
         let mut first = 0;
         loop {
@@ -66,11 +83,11 @@ impl SharedRealm {
             let (part, places) = (first..first + PLACES_MAX, &mut seen);
             let end = match kind {
                 EntryKind::Subscriptions => {
-                    take(realm.subscriptions_at(part), skip, limit, places);
+                    take(realm.subscriptions_at(part), text, skip, limit, places);
                     realm.subscription_places()
                 }
                 EntryKind::Registrations => {
-                    take(realm.registrations_at(part), skip, limit, places);
+                    take(realm.registrations_at(part), text, skip, limit, places);
                     realm.registration_places()
                 }
             };
@@ -84,11 +101,12 @@ impl SharedRealm {
 
 fn take<'r>(
     entries: impl Iterator<Item = EntryView<'r>>,
+    text: &str,
     skip: &mut usize,
     limit: usize,
     seen: &mut Vec<SeenEntry>,
 ) {
-    for entry in entries {
+    for entry in entries.filter(|entry| entry.uri.contains(text)) {
         if *skip > 0 {
             *skip -= 1;
         } else if seen.len() < limit {

@@ -78,7 +78,7 @@ pub use meta_session::{MetaEvents, MetaFailure, MetaPayload, MetaSession};
 pub use replace::ReadyTransport;
 pub use rlink_state::RLinkStatus;
 pub use router::{RealmStatus, RoleStatus, Router, RouterOptions};
-pub use sessions::{EntryStatus, NoSuchSession, SessionCounters, SessionStatus};
+pub use sessions::{EntryStatus, NoSuchSession, Rows, SessionCounters, SessionStatus};
 pub use succession::{Haste, socket_name};
 pub use threads::Threads;
 pub use transports::TransportStatus;

@@ -74,11 +74,43 @@ impl std::fmt::Display for NoSuchSession {
 
 impl std::error::Error for NoSuchSession {}
 
+/// The rows of a list that are asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Rows<'a> {
+    /// The only realm, by its name.
+    pub realm: Option<&'a str>,
+    /// What each row contains: a session its id, address, or a part of its identity; an entry its URI.
+    pub text: &'a str,
+    pub offset: usize,
+    pub limit: usize,
+}
+
+impl Rows<'_> {
+    /// Takes rows realm by realm. `take` is told how many to skip, and how many to take.
+    fn of<T>(
+        &self,
+        state: &Registry,
+        take: impl Fn(&SharedRealm, &mut usize, usize) -> Vec<T>,
+    ) -> Vec<T> {
+        let mut skip = self.offset;
+        let mut found = Vec::new();
+        for shared in state.realms.realms() {
+            if self.realm.is_some_and(|name| name != shared.name()) {
+                continue;
+            }
+            found.extend(take(&shared, &mut skip, self.limit - found.len()));
+            if found.len() == self.limit {
+                break;
+            }
+        }
+        found
+    }
+}
+
 impl Router {
-    /// At most `limit` sessions after the first `offset`, of one realm or of all, realm by realm. No lock is held
-    /// longer than a few hundred sessions take.
-    pub fn sessions(&self, realm: Option<&str>, offset: usize, limit: usize) -> Vec<SessionStatus> {
-        of_router(&self.state, realm, offset, limit)
+    /// The sessions of one realm or of all, realm by realm. No lock is held longer than a few hundred sessions take.
+    pub fn sessions(&self, rows: &Rows<'_>) -> Vec<SessionStatus> {
+        of_router(&self.state, rows)
     }
 
     /// The sessions with these ids that are there.
@@ -91,20 +123,10 @@ impl Router {
         ids.iter().filter_map(find).collect()
     }
 
-    /// The counters of at most `limit` sessions after the first `offset`, of one realm or of all.
-    pub fn session_counters(
-        &self,
-        realm: Option<&str>,
-        offset: usize,
-        limit: usize,
-    ) -> Vec<SessionCounters> {
-        let mut skip = offset;
-        let mut found = Vec::new();
-        for shared in self.state.realms.realms() {
-            if realm.is_some_and(|name| name != shared.name()) {
-                continue;
-            }
-            let seen = shared.sessions(&mut skip, limit - found.len(), |session| {
+    /// The counters of sessions.
+    pub fn session_counters(&self, rows: &Rows<'_>) -> Vec<SessionCounters> {
+        rows.of(&self.state, |shared, skip, limit| {
+            let seen = shared.sessions(rows.text, skip, limit, |session| {
                 let counters = SessionCounters {
                     id: session.id.0,
                     requests: session.requests,
@@ -115,36 +137,21 @@ impl Router {
                 (Arc::clone(&session.handle.connection), counters)
             });
             // The lock of a connection is not taken under that of its realm.
-            found.extend(
-                seen.into_iter()
-                    .map(|(connection, counters)| SessionCounters {
-                        queued_bytes: connection.queued_bytes(),
-                        ..counters
-                    }),
-            );
-            if found.len() == limit {
-                break;
-            }
-        }
-        found
+            let counters = seen
+                .into_iter()
+                .map(|(connection, counters)| SessionCounters {
+                    queued_bytes: connection.queued_bytes(),
+                    ..counters
+                });
+            counters.collect()
+        })
     }
 
-    /// The same for subscriptions or registrations.
-    pub fn entries(
-        &self,
-        kind: EntryKind,
-        realm: Option<&str>,
-        offset: usize,
-        limit: usize,
-    ) -> Vec<EntryStatus> {
-        let mut skip = offset;
-        let mut found = Vec::new();
-        for shared in self.state.realms.realms() {
-            if realm.is_some_and(|name| name != shared.name()) {
-                continue;
-            }
-            let seen = shared.entries(kind, &mut skip, limit - found.len());
-            found.extend(seen.into_iter().map(|seen| EntryStatus {
+    /// Subscriptions or registrations.
+    pub fn entries(&self, kind: EntryKind, rows: &Rows<'_>) -> Vec<EntryStatus> {
+        rows.of(&self.state, |shared, skip, limit| {
+            let seen = shared.entries(kind, rows.text, skip, limit).into_iter();
+            let entries = seen.map(|seen| EntryStatus {
                 id: seen.id,
                 realm: shared.name().to_owned(),
                 uri: seen.uri,
@@ -152,12 +159,9 @@ impl Router {
                 invoke: seen.invoke,
                 members: seen.members,
                 since: since(shared.age(seen.created)),
-            }));
-            if found.len() == limit {
-                break;
-            }
-        }
-        found
+            });
+            entries.collect()
+        })
     }
 
     /// Ends a session: its client is sent GOODBYE `wamp.close.killed`, and may open another one.
@@ -176,25 +180,11 @@ impl Router {
 }
 
 /// The same for a router that the pages show.
-pub(crate) fn of_router(
-    state: &Registry,
-    realm: Option<&str>,
-    offset: usize,
-    limit: usize,
-) -> Vec<SessionStatus> {
-    let mut skip = offset;
-    let mut found = Vec::new();
-    for shared in state.realms.realms() {
-        if realm.is_some_and(|name| name != shared.name()) {
-            continue;
-        }
-        let seen = shared.sessions(&mut skip, limit - found.len(), Seen::of);
-        found.extend(seen.into_iter().map(|seen| status(&shared, seen)));
-        if found.len() == limit {
-            break;
-        }
-    }
-    found
+pub(crate) fn of_router(state: &Registry, rows: &Rows<'_>) -> Vec<SessionStatus> {
+    rows.of(state, |shared, skip, limit| {
+        let seen = shared.sessions(rows.text, skip, limit, Seen::of);
+        seen.into_iter().map(|seen| status(shared, seen)).collect()
+    })
 }
 
 fn status(realm: &SharedRealm, seen: Seen) -> SessionStatus {

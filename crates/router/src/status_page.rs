@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 
 use crate::metrics::metrics;
 use crate::registry::{Registry, brokers, realms};
-use crate::sessions;
+use crate::sessions::{self, Rows};
 use crate::{rlink_table, worker_table};
 
 /// The routers that a listener's pages tell of.
@@ -214,8 +214,14 @@ fn duration(duration: Duration) -> String {
 fn session_table(routers: &[Arc<Registry>]) -> String {
     let mut rows = String::new();
     let mut is_cut = false;
+    let first = Rows {
+        realm: None,
+        text: "",
+        offset: 0,
+        limit: SESSIONS_SHOWN + 1,
+    };
     for router in routers {
-        let sessions = sessions::of_router(router, None, 0, SESSIONS_SHOWN + 1);
+        let sessions = sessions::of_router(router, &first);
         is_cut |= sessions.len() > SESSIONS_SHOWN;
         for session in sessions.iter().take(SESSIONS_SHOWN) {
             let age = duration(session.since.elapsed().unwrap_or_default());

@@ -2,7 +2,7 @@
 //! the end of a session.
 
 use crosstie_config::Json;
-use crosstie_router::{EntryKind, EntryStatus, SessionCounters, SessionStatus};
+use crosstie_router::{EntryKind, EntryStatus, Rows, SessionCounters, SessionStatus};
 use serde_json::json;
 use tracing::info;
 
@@ -24,19 +24,7 @@ pub(super) static PROCEDURES: [Procedure; 6] = [
 
 fn sessions(node: &mut Node, call: &Call) -> Answer {
     let (router, part) = (router(node, call)?, Part::of(node, call)?);
-    let sessions = part.rows(
-        |offset, limit| router.router.sessions(part.realm, offset, limit),
-        |session: &SessionStatus, filter| {
-            let texts = [
-                &session.authid,
-                &session.authrole,
-                &session.authmethod,
-                &session.peer,
-            ];
-            texts.iter().any(|text| text.contains(filter))
-                || session.id.to_string().contains(filter)
-        },
-    );
+    let sessions = router.router.sessions(&part.rows());
     Ok(sessions.iter().map(about_session).collect())
 }
 
@@ -54,9 +42,11 @@ fn counters(node: &mut Node, call: &Call) -> Answer {
     let (router, part) = (router(node, call)?, Part::of(node, call)?);
     let limit: Option<usize> = call.optional(2, "limit")?;
     let limit = limit.unwrap_or(COUNTERS_MAX).min(COUNTERS_MAX);
-    let sessions = router
-        .router
-        .session_counters(part.realm, part.offset, limit);
+    let rows = Rows {
+        limit,
+        ..part.rows()
+    };
+    let sessions = router.router.session_counters(&rows);
     let column = |of: fn(&SessionCounters) -> u64| sessions.iter().map(of).collect::<Vec<_>>();
     Ok(json!({
         "session": column(|session| session.id),
@@ -77,10 +67,7 @@ fn registrations(node: &mut Node, call: &Call) -> Answer {
 
 fn entries(node: &Node, call: &Call, kind: EntryKind, members: &str) -> Answer {
     let (router, part) = (router(node, call)?, Part::of(node, call)?);
-    let entries = part.rows(
-        |offset, limit| router.router.entries(kind, part.realm, offset, limit),
-        |entry: &EntryStatus, filter| entry.uri.contains(filter),
-    );
+    let entries = router.router.entries(kind, &part.rows());
     let about = |entry: &EntryStatus| {
         json!({
             "id": entry.id,
@@ -128,31 +115,12 @@ impl<'a> Part<'a> {
         })
     }
 
-    /// The rows that match the filter, out of those that `read` returns from an offset on.
-    fn rows<T>(
-        &self,
-        read: impl Fn(usize, usize) -> Vec<T>,
-        matches: impl Fn(&T, &str) -> bool,
-    ) -> Vec<T> {
-        if self.filter.is_empty() {
-            return read(self.offset, self.limit);
-        }
-        let (mut first, mut skip, mut found) = (0, self.offset, Vec::new());
-        loop {
-            let rows = read(first, PART_MAX);
-            if rows.is_empty() {
-                return found;
-            }
-            first += rows.len();
-            for row in rows.into_iter().filter(|row| matches(row, &self.filter)) {
-                if found.len() == self.limit {
-                    return found;
-                }
-                match skip {
-                    0 => found.push(row),
-                    _ => skip -= 1,
-                }
-            }
+    fn rows(&self) -> Rows<'_> {
+        Rows {
+            realm: self.realm,
+            text: &self.filter,
+            offset: self.offset,
+            limit: self.limit,
         }
     }
 }
