@@ -16,6 +16,8 @@ pub(super) struct Applied {
     pub(super) troubles: Vec<String>,
     /// Number of listeners whose certificates were read again.
     pub(super) certificates: usize,
+    /// The former console goes on, as the new one cannot open. The next reload tries again.
+    pub(super) is_console_former: bool,
 }
 
 impl Node {
@@ -55,13 +57,17 @@ impl Node {
         self.put_processes(&present, target, &mut troubles);
         self.triggers.clone_from(&target.controller.shutdown);
         self.title.clone_from(&target.controller.title);
+        let mut is_console_former = false;
         if present.console != target.console {
-            troubles.extend(self.change_console(&present, target));
+            let trouble = self.change_console(&present, target);
+            is_console_former = trouble.is_some();
+            troubles.extend(trouble);
         }
         self.show_routers();
         Ok(Applied {
             troubles,
             certificates,
+            is_console_former,
         })
     }
 

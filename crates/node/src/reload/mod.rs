@@ -129,9 +129,13 @@ impl Node {
         let Applied {
             troubles,
             certificates,
+            is_console_former,
         } = self
             .apply(&target)
             .map_err(|text| errors::cannot_start(&format!("{text}; nothing was applied")))?;
+        if is_console_former {
+            target.console.clone_from(&self.reloads.config.console);
+        }
         self.reloads.config = target;
         if let Some(source) = &mut self.reloads.source {
             source.tree = target_tree;

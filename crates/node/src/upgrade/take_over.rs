@@ -66,7 +66,10 @@ impl Node {
         if !self.place.is_private() {
             self.start_management().await?;
         }
-        self.start_console(config)?;
+        // The routers have moved already.
+        if let Err(error) = self.start_console(config) {
+            error!("{error}");
+        }
         self.announce();
         for name in passed::release() {
             warn!("No listener takes over the socket '{name}': the configuration has changed");
