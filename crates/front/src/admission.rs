@@ -61,7 +61,7 @@ impl Admitted {
     /// Counts a connection, if only to refuse it with a reason.
     pub fn admit(listening: &Arc<Listening>, socket: &Socket) -> Option<Self> {
         // The node's own processes may use the reserve.
-        let room = match listening.bounds.is_private {
+        let room = match listening.is_of_own_process(socket.peer()) {
             true => Room::Enough,
             false => Room::left_by(socket),
         };
@@ -88,7 +88,7 @@ impl Admitted {
             address,
             excess: if excess > 0 {
                 Some(Excess::Connections)
-            } else if of_address > 0 && !bounds.is_private {
+            } else if of_address > 0 && !listening.is_of_own_process(peer) {
                 counters().count(Counter::ConnectionsRefusedOfAddress);
                 Some(Excess::Address)
             } else if listening.is_too_fast() {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use crosstie_config::ProxyProtocol;
-use crosstie_transport::ConnectionLimits;
+use crosstie_transport::{ConnectionLimits, PeerAddress};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
@@ -116,6 +116,11 @@ impl Listening {
     pub(crate) fn is_too_fast(&self) -> bool {
         let rate = self.connection_rate.as_ref();
         rate.is_some_and(|rate| !rate.lock().try_take(Instant::now()))
+    }
+
+    /// Whether the peer is a process of the node itself. The console's clients are not, although its router is the node's.
+    pub(crate) fn is_of_own_process(&self, peer: PeerAddress) -> bool {
+        self.bounds.is_private && matches!(peer, PeerAddress::Unix(_))
     }
 
     /// Uncounts a connection.
