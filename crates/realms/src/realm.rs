@@ -12,7 +12,7 @@ use crosstie_front::end_reason::EndReason;
 use crosstie_front::timer::Timer;
 use crosstie_routing::{
     ClientFeatures, Decisions, Identity, JoinError, Question, Realm, RealmConfig, RealmCounts,
-    Revocation, Role, SessionKey, SessionView, Time, Verdict,
+    Revocation, Role, SessionKey, Time, Verdict,
 };
 use crosstie_transport::{Connection, Kept};
 use crosstie_wamp::{Dict, Message, Payload, Serializer, SessionId};
@@ -30,7 +30,6 @@ use crate::peer::Peer;
 use crate::rate::Rates;
 use crate::realm_log::RealmLog;
 use crate::realms::Realms;
-use crate::seen::Seen;
 use crate::silence::close_silent;
 use crate::started_role::StartedRole;
 
@@ -90,9 +89,6 @@ pub(crate) enum NotJoined {
 
 /// The text for [`NotJoined::Detached`].
 pub(crate) const DETACHED: &str = "the realm's other nodes cannot be reached";
-
-/// Maximum number of entries of a table that are visited under one lock.
-pub(crate) const PLACES_MAX: usize = 256;
 
 /// Minimum size of a payload that is transcoded before the lock is taken. A shorter one is transcoded under the lock,
 /// if that takes less time than unlocking and locking again.
@@ -278,37 +274,6 @@ impl SharedRealm {
         self.enter(&mut encodings, EndReason::Killed, |realm, outbox| {
             realm.revoke(now, revocation, outbox);
         });
-    }
-
-    /// At most `limit` sessions that contain a text, after skipping `skip` of them, from which skipped ones are
-    /// subtracted; of each what `see` takes.
-    pub fn sessions<T>(
-        &self,
-        text: &str,
-        skip: &mut usize,
-        limit: usize,
-        see: impl Fn(&SessionView<'_, Peer>) -> T,
-    ) -> Vec<T> {
-        let mut seen = Vec::new();
-        let mut first = 0;
-        loop {
-            let realm = self.realm.lock();
-            let sessions = realm.sessions_at(first..first + PLACES_MAX);
-            for session in sessions.filter(|session| Seen::contains(session, text)) {
-                if *skip > 0 {
-                    *skip -= 1;
-                    continue;
-                }
-                if seen.len() == limit {
-                    return seen;
-                }
-                seen.push(see(&session));
-            }
-            first += PLACES_MAX;
-            if first >= realm.places() {
-                return seen;
-            }
-        }
     }
 
     /// The time elapsed since `time`.

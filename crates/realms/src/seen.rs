@@ -4,7 +4,10 @@ use crosstie_routing::{EntryView, Identity, SessionView, Time};
 use crosstie_wamp::{MatchPolicy, SessionId};
 
 use crate::peer::Peer;
-use crate::realm::{PLACES_MAX, SharedRealm};
+use crate::realm::SharedRealm;
+
+/// Maximum number of entries of a table that are visited under one lock.
+const PLACES_MAX: usize = 256;
 
 /// A session's details, copied under its realm's lock and formatted outside it.
 pub struct Seen {
@@ -31,7 +34,7 @@ impl Seen {
     }
 
     /// Whether a session's id, address, or a part of its identity contains the text.
-    pub(crate) fn contains(session: &SessionView<'_, Peer>, text: &str) -> bool {
+    fn contains(session: &SessionView<'_, Peer>, text: &str) -> bool {
         let who = session.identity;
         text.is_empty()
             || who.authid.contains(text)
@@ -65,6 +68,37 @@ impl SharedRealm {
     /// The session with that id.
     pub fn session(&self, id: SessionId) -> Option<Seen> {
         self.realm.lock().session(id).as_ref().map(Seen::of)
+    }
+
+    /// At most `limit` sessions that contain a text, after skipping `skip` of them, from which skipped ones are
+    /// subtracted; of each what `see` takes.
+    pub fn sessions<T>(
+        &self,
+        text: &str,
+        skip: &mut usize,
+        limit: usize,
+        see: impl Fn(&SessionView<'_, Peer>) -> T,
+    ) -> Vec<T> {
+        let mut seen = Vec::new();
+        let mut first = 0;
+        loop {
+            let realm = self.realm.lock();
+            let sessions = realm.sessions_at(first..first + PLACES_MAX);
+            for session in sessions.filter(|session| Seen::contains(session, text)) {
+                if *skip > 0 {
+                    *skip -= 1;
+                    continue;
+                }
+                if seen.len() == limit {
+                    return seen;
+                }
+                seen.push(see(&session));
+            }
+            first += PLACES_MAX;
+            if first >= realm.places() {
+                return seen;
+            }
+        }
     }
 
     /// At most `limit` entries whose URI contains a text, after skipping `skip` of them, from which skipped ones are
