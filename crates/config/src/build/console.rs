@@ -21,6 +21,10 @@ const REALM: &str = "crossbar";
 /// Maximum number of its connections. A browser has a handful, and the management realm one thread.
 const CONNECTIONS_MAX: usize = 256;
 
+/// The name of its cookie. Browsers send a cookie to every port of a host: under another transport's name, each login
+/// would replace the other one's.
+const COOKIE_NAME: &str = "crosstie_console";
+
 /// The policy of its cookie for pages of other sites.
 const STRICT: &str = "Strict";
 
@@ -84,7 +88,12 @@ impl Builder<'_> {
             let message = "the console's cookie is hidden from scripts: leave the key out";
             self.error(given, "http_strict", message);
         }
+        let name = match given.given("name") {
+            Some(_) => cookie.name.clone(),
+            None => COOKIE_NAME.to_owned(),
+        };
         Some(Box::new(Cookie {
+            name,
             http_only: true,
             same_site: Some(STRICT.to_owned()),
             secure: cookie.secure || is_tls,
@@ -142,20 +151,28 @@ impl Builder<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Allowed, Format, Source, parse, render};
+    use crate::{Allowed, Config, Format, Source, parse, render};
 
-    /// The problems of a console, or an empty text.
-    fn problems(console: &str) -> String {
+    /// A configuration with a console, or its problems.
+    fn read(console: &str) -> Result<Config, String> {
         let source = Source {
             name: "config".to_owned(),
             text: format!(r#"{{"version": 2, "workers": [], "console": {console}}}"#),
         };
         match parse(&source, Format::Json, &|_| None) {
-            Ok((config, _)) => {
+            Ok((config, _)) => Ok(config),
+            Err(problems) => Err(render(&problems, &source)),
+        }
+    }
+
+    /// The problems of a console, or an empty text.
+    fn problems(console: &str) -> String {
+        match read(console) {
+            Ok(config) => {
                 assert!(config.console.is_some());
                 String::new()
             }
-            Err(problems) => render(&problems, &source),
+            Err(problems) => problems,
         }
     }
 
@@ -217,8 +234,26 @@ mod tests {
     }
 
     #[test]
+    fn its_cookie_has_a_name_of_its_own() {
+        for (given, expected) in [("", "crosstie_console"), (r#""name": "mine""#, "mine")] {
+            let console = format!(
+                r#"{{"endpoint": {{"type": "tcp", "port": 1}}, "cookie": {{{given}}},
+                    "auth": {{"cookie": {{}}, "ticket": {{"type": "static", "principals": {{
+                        "a": {{"ticket": "b", "role": "administrator"}}}}}}}}}}"#
+            );
+            let config = read(&console).expect("no problem");
+            let console = config.console.expect("a console");
+            let websockets = console.kind.websockets();
+            let cookie = websockets
+                .first()
+                .and_then(|websocket| websocket.cookie.as_ref());
+            assert_eq!(cookie.map(|cookie| cookie.name.as_str()), Some(expected));
+        }
+    }
+
+    #[test]
     fn only_its_own_pages_may_connect() {
-        let config = crate::Config::embedded_default();
+        let config = Config::embedded_default();
         let console = config.console.expect("the embedded default has a console");
         assert_eq!(console.allowed_hosts, Allowed::Loopback);
         let websockets = console.kind.websockets();

@@ -8,7 +8,7 @@ tables! {
     /// Cookie that a listener gives to browsers.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Cookie = pub(super) static COOKIE("websocket.cookie", "a cookie") {
-        name: String = text(Rule::CookieName).or_text("cbtid"), "Name of the cookie.";
+        name: String = text(Rule::CookieName).or_text("cbtid"), "Name of the cookie. The console's default is `crosstie_console`.";
         length => characters: usize = integer(6, 64).or(24),
             "Length of the cookie's value, in characters of 6 bits each. The value is a credential: use at least 22 \
              characters (128 bits).";

@@ -23,7 +23,7 @@ tables! {
         "workers" = list(&tagged(&WORKER)).optional().at_once().within(Effect::Restart), "Workers that the node starts.";
         "limits" = object(&LIMITS).otherwise("the defaults").own().restart(), "Limits of the node.";
         "audit_log" = object(&AUDIT_LOG).optional().own().restart(), "Log of rejected logins, in a file.";
-        "console" = object(&CONSOLE).optional().own().at_once().within(Effect::NewSessions), "Pages of the node for a browser, at a listener of their own.";
+        "console" = object(&CONSOLE).optional().own().at_once().within(Effect::AtOnce), "Pages of the node for a browser, at a listener of their own.";
         "admin" = object(&ADMIN).optional().own().restart(), "Listener for operators: HTTP pages, no WAMP.";
     }
 
@@ -63,8 +63,9 @@ tables! {
         "endpoint" = tagged(&ENDPOINT).required(), "Address that the listener binds.";
         "auth" = object(&AUTH).required(),
             "Authentication methods. Every role is `monitoring`, which reads, or `administrator`. `anonymous` is \
-             refused at an address that other machines reach.";
-        ..COOKIE_KEY.new_sessions();
+             refused at an address that other machines reach, and at a loopback address beside `allowed_hosts`, \
+             `allowed_origins` or `proxy_protocol`.";
+        ..COOKIE_KEY.at_once();
         ..ALLOWED_HOSTS.otherwise("loopback names at a loopback address; else any");
         "allowed_origins" = list_not_empty(&text(Rule::NotEmpty)).otherwise("that of the console's own pages"),
             "Origins of other pages that may open a session. `*` matches anything.";
