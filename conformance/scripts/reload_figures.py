@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import statistics
 import tempfile
-import threading
 import time
 from pathlib import Path
 
@@ -51,26 +51,28 @@ def configuration(number: int) -> dict:
     return {"version": 2, "workers": [router]}
 
 
+def witness(path: Path, ended: multiprocessing.Event, longest: multiprocessing.Value) -> None:
+    """Make round trips until the end, in a process that nothing of the operator's holds up."""
+    peer = RawSocket.unix(path).shake_hands().join()
+    while not ended.wait(0.001):
+        begun = time.perf_counter()
+        peer.round_trip()
+        longest.value = max(longest.value, time.perf_counter() - begun)
+
+
 def main() -> None:
     """Print the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--dry", action="store_true")
     is_dry = parser.parse_args().dry
-    waits: list[float] = []
-    ended = threading.Event()
+    ended, longest = multiprocessing.Event(), multiprocessing.Value("d", 0.0)
     with tempfile.TemporaryDirectory() as folder:
         node = Node(Path(folder), configuration(0))
         node.says("^Ready")
-        peer = RawSocket.unix(Path(folder) / "node.sock").shake_hands().join()
-
-        def witness() -> None:
-            while not ended.wait(0.001):
-                begun = time.perf_counter()
-                peer.round_trip()
-                waits.append(time.perf_counter() - begun)
-
-        thread = threading.Thread(target=witness)
-        thread.start()
+        beside = multiprocessing.Process(
+            target=witness, args=(Path(folder) / "node.sock", ended, longest)
+        )
+        beside.start()
         operator = node.management()
         operator.socket.settimeout(60)
         took = []
@@ -81,10 +83,10 @@ def main() -> None:
             took.append(time.perf_counter() - begun)
             assert told["applied"] != is_dry, told
         ended.set()
-        thread.join()
+        beside.join()
         node.stop()
     print(f"changes {len(told['changes'])}; reload {statistics.median(took) * 1e3:.0f} ms", end="")
-    print(f" (at most {max(took) * 1e3:.0f}); witness at most {max(waits) * 1e3:.1f} ms")
+    print(f" (at most {max(took) * 1e3:.0f}); witness at most {longest.value * 1e3:.1f} ms")
 
 
 if __name__ == "__main__":
