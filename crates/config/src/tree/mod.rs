@@ -130,6 +130,22 @@ impl Node {
         }
     }
 
+    /// Whether the values are the same and stand in the same order, wherever they are in their files.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        match (&self.value, &other.value) {
+            (Value::List(one), Value::List(two)) => {
+                let mut both = one.iter().zip(two);
+                one.len() == two.len() && both.all(|(one, two)| one.is_same(two))
+            }
+            (Value::Object(one), Value::Object(two)) => {
+                let mut both = one.iter().zip(two);
+                one.len() == two.len()
+                    && both.all(|(one, two)| one.key == two.key && one.node.is_same(&two.node))
+            }
+            (one, two) => one == two,
+        }
+    }
+
     pub(crate) fn entry(&self, key: &str) -> Option<&Entry> {
         let Value::Object(entries) = &self.value else {
             return None;
