@@ -56,7 +56,7 @@ def per_session(router: Router, connect: Callable[[], Plain]) -> float:
 
 @pytest.mark.parametrize(
     ("transport", "bytes_max"),
-    [("rawsocket", 1_450), ("websocket", 1_450), ("websocket over tls", 5_200)],
+    [("rawsocket", 1_320), ("websocket", 1_320), ("websocket over tls", 5_200)],
 )
 def test_an_idle_session_is_small(tmp_path, many_descriptors, transport, bytes_max):
     authority = certificates.write(tmp_path)

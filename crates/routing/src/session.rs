@@ -4,9 +4,8 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::ops;
 
-use crosstie_collections::GrowingMap;
+use crosstie_collections::{PlaceMap, mix};
 use crosstie_wamp::{Disclosed, ID_MAX, RequestId, SessionId};
-use rustc_hash::FxBuildHasher;
 use slab::Slab;
 
 use crate::authz::RoleIndex;
@@ -224,7 +223,7 @@ impl<H> Session<H> {
 pub(crate) struct Sessions<H> {
     slab: Slab<Session<H>>,
     room: Room,
-    by_id: GrowingMap<SessionId, SessionIndex, FxBuildHasher>,
+    by_id: PlaceMap,
     /// Sessions that were closed, to be removed when the present input is done.
     doomed: Vec<SessionIndex>,
     generation_last: u32,
@@ -239,7 +238,7 @@ impl<H> Sessions<H> {
         Self {
             slab: Slab::new(),
             room: Room::default(),
-            by_id: GrowingMap::new(),
+            by_id: PlaceMap::default(),
             doomed: Vec::new(),
             generation_last: 0,
             welcomed: 0,
@@ -285,11 +284,11 @@ impl<H> Sessions<H> {
         joined: Time,
         random: &mut Random,
     ) -> (SessionKey, SessionId) {
-        let told = told.filter(|id| self.by_id.get(id).is_none());
+        let told = told.filter(|id| self.find_id(*id).is_none());
         let id = told.unwrap_or_else(|| {
             loop {
                 let id = random.session_id();
-                if self.by_id.get(&id).is_none() {
+                if self.find_id(id).is_none() {
                     break id;
                 }
             }
@@ -316,7 +315,7 @@ impl<H> Sessions<H> {
             subscriptions: RareSet::new(),
             registrations: RareSet::new(),
         }) as u32);
-        self.by_id.insert(id, index);
+        self.by_id.insert_new(mix(id.0), index.0);
         (SessionKey { index, generation }, id)
     }
 
@@ -339,7 +338,7 @@ impl<H> Sessions<H> {
         session.generation = 0;
         let (id, was_welcomed) = (session.id, session.is_welcomed);
         self.welcomed -= usize::from(was_welcomed);
-        self.by_id.remove(&id);
+        self.by_id.remove(mix(id.0), index.0);
     }
 
     /// Removes a session that has left and holds nothing any more.
@@ -387,7 +386,8 @@ impl<H> Sessions<H> {
     }
 
     pub(crate) fn find_id(&self, id: SessionId) -> Option<SessionIndex> {
-        self.by_id.get(&id).copied()
+        let is = |place: u32| self.slab[place as usize].id == id;
+        self.by_id.find(mix(id.0), is).map(SessionIndex)
     }
 
     /// The session at a place of the table, if there is one.
@@ -430,8 +430,8 @@ impl<H> Sessions<H> {
         assert_eq!(self.welcomed, welcomed.count());
         for (index, session) in self.iter() {
             match session.is_in() {
-                true => assert_eq!(self.by_id.get(&session.id), Some(&index)),
-                false => assert!(self.by_id.get(&session.id) != Some(&index)),
+                true => assert_eq!(self.find_id(session.id), Some(index)),
+                false => assert!(self.find_id(session.id) != Some(index)),
             }
             assert_eq!(session.closing, !session.is_in());
             if let Some(rare) = &session.rare {

@@ -65,6 +65,16 @@ where
         Some(&entry.1)
     }
 
+    /// The first key with that hash for which `is` holds.
+    #[inline(always)]
+    pub fn find(&self, hash: u64, is: impl Fn(&K) -> bool) -> Option<&K> {
+        if self.only.is_empty() {
+            return self.find_split(hash, is);
+        }
+        let found = self.only.find(hash, |(key, _)| is(key))?;
+        Some(&found.0)
+    }
+
     /// The same with the key as the map has it.
     pub fn get_key_value<Q>(&self, key: &Q) -> Option<(&K, &V)>
     where
@@ -220,6 +230,15 @@ where
         let entries = &split.tables[split.place(hash)].entries;
         let entry = entries.find(hash, |(known, _)| known.borrow() == key)?;
         Some(&entry.1)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn find_split(&self, hash: u64, is: impl Fn(&K) -> bool) -> Option<&K> {
+        let split = self.split.as_deref()?;
+        let entries = &split.tables[split.place(hash)].entries;
+        let found = entries.find(hash, |(key, _)| is(key))?;
+        Some(&found.0)
     }
 
     #[cold]

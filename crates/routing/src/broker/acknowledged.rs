@@ -30,7 +30,7 @@ pub(super) struct Acknowledging {
 impl Subscription {
     /// The log of its publications, if they are recorded.
     pub(super) fn log(&self) -> Option<LogIndex> {
-        let wrapped = self.acknowledging.as_ref().map(|of| of.reach);
+        let wrapped = self.acknowledging().map(|of| of.reach);
         match wrapped.unwrap_or(self.reach) {
             Reach::Recorded(log) => Some(log),
             _ => None,
@@ -40,24 +40,30 @@ impl Subscription {
     /// Holds this session's events until it acknowledges them.
     fn acknowledge(&mut self, session: SessionIndex) {
         let before = std::mem::replace(&mut self.reach, Reach::Acknowledging);
-        let of = self.acknowledging.get_or_insert_with(|| {
-            Box::new(Acknowledging {
+        self.change_parts(|parts| {
+            let of = parts.acknowledging.get_or_insert_with(|| Acknowledging {
                 reach: before,
                 sessions: SessionSet::default(),
-            })
+            });
+            of.sessions.insert(session);
         });
-        of.sessions.insert(session);
     }
 
     /// Removes a session that is no subscriber any more; returns whether it acknowledged.
     pub(super) fn leave_acknowledging(&mut self, session: SessionIndex) -> bool {
-        let Some(of) = &mut self.acknowledging else {
+        if self.acknowledging().is_none() {
             return false;
-        };
-        let was_in = of.sessions.swap_remove(&session);
-        if of.sessions.is_empty() {
-            self.reach = of.reach;
-            self.acknowledging = None;
+        }
+        let (was_in, ended) = self.change_parts(|parts| {
+            let Some(of) = &mut parts.acknowledging else {
+                return (false, None);
+            };
+            let was_in = of.sessions.swap_remove(&session);
+            let ended = parts.acknowledging.take_if(|of| of.sessions.is_empty());
+            (was_in, ended)
+        });
+        if let Some(ended) = ended {
+            self.reach = ended.reach;
         }
         was_in
     }
@@ -65,8 +71,8 @@ impl Subscription {
     /// Asserts that the reach matches the sessions.
     pub(super) fn check_acknowledging(&self) {
         let is_said = self.reach == Reach::Acknowledging;
-        assert_eq!(is_said, self.acknowledging.is_some());
-        if let Some(of) = &self.acknowledging {
+        assert_eq!(is_said, self.acknowledging().is_some());
+        if let Some(of) = self.acknowledging() {
             assert!(!of.sessions.is_empty() && of.reach != Reach::Acknowledging);
             let is_subscribed = |session| self.subscribers.contains(session);
             assert!(of.sessions.iter().all(is_subscribed));
@@ -88,8 +94,8 @@ impl Broker {
 
     /// Holds a subscriber's events until it acknowledges them.
     pub(super) fn acknowledge(&mut self, subscriber: SessionIndex, id: SubscriptionId) {
-        if let Some(SubscriptionKey(key)) = self.by_id.get(&id) {
-            self.subscriptions[*key as usize].acknowledge(subscriber);
+        if let Some(SubscriptionKey(key)) = self.key_of(id) {
+            self.subscriptions[key as usize].acknowledge(subscriber);
         }
     }
 
@@ -105,7 +111,7 @@ impl Broker {
         filter: Option<&Filter<'_>>,
     ) {
         let subscription = &self.subscriptions[key.0 as usize];
-        let Some(of) = &subscription.acknowledging else {
+        let Some(of) = subscription.acknowledging() else {
             return;
         };
         let is_pattern = match of.reach {
@@ -171,9 +177,9 @@ impl Broker {
         let session = &mut context.sessions[to];
         let (subscriptions, rare) = (&session.subscriptions, &mut session.rare);
         let line = rare.as_mut().and_then(|rare| rare.deliveries.as_mut());
-        let key = |id| self.by_id.get(&id);
+        let key = |id| self.key_of(id);
         let forgotten = line.map_or(0, |line| {
-            line.forget(|id| key(id).is_none_or(|key| !subscriptions.contains(key)))
+            line.forget(|id| key(id).is_none_or(|key| !subscriptions.contains(&key)))
         });
         context.hold(to, -(forgotten as isize));
         send_on(context, to);

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::mem;
-use std::sync::Arc;
 
 use crosstie_wamp::{
     Disclosed, EventDetails, MatchPolicy, Message, MessageType, RequestId, SubscriptionId,
@@ -35,12 +34,11 @@ impl Broker {
             let Some(subscription) = self.subscriptions.get(place) else {
                 continue;
             };
-            let (policy, topic) = (subscription.match_policy, Arc::clone(&subscription.topic));
+            let (policy, topic) = (subscription.match_policy, subscription.topic.clone());
             let id = self.new_id(policy, &topic);
             let subscription = &mut self.subscriptions[place];
             let before = mem::replace(&mut subscription.id, id);
-            self.by_id.remove(&before);
-            self.by_id.insert(id, SubscriptionKey(place as u32));
+            self.index.rename(before, id, SubscriptionKey(place as u32));
         }
         for (_, subscription) in &self.subscriptions {
             if let Some(pattern) = subscription.crossing() {
@@ -53,7 +51,7 @@ impl Broker {
     /// Returns the id of a new subscription: the same on all nodes of a cluster, else the next number.
     pub(super) fn new_id(&mut self, policy: MatchPolicy, topic: &str) -> SubscriptionId {
         if let Some(across) = self.across.as_deref() {
-            let is_free = |id| !self.by_id.contains_key(&SubscriptionId(id));
+            let is_free = |id| self.key_of(SubscriptionId(id)).is_none();
             if let Some(id) = shared_id(across.scope, policy, topic, is_free) {
                 return SubscriptionId(id);
             }
@@ -61,7 +59,7 @@ impl Broker {
         loop {
             self.id_last += 1;
             let id = SubscriptionId(self.id_last);
-            if self.across.is_none() || !self.by_id.contains_key(&id) {
+            if self.across.is_none() || self.key_of(id).is_none() {
                 return id;
             }
         }
@@ -74,7 +72,8 @@ impl Broker {
         context: &mut Context<'_, H>,
         subscription: SubscriptionId,
     ) {
-        let (Some(across), Some(key)) = (&mut self.across, self.by_id.get(&subscription)) else {
+        let key = self.key_of(subscription);
+        let (Some(across), Some(key)) = (&mut self.across, key) else {
             return;
         };
         let kept = &mut self.subscriptions[key.0 as usize];
@@ -84,10 +83,11 @@ impl Broker {
         let position = context.out.interest(pattern, true);
         if position > across.in_force {
             across.line.push_back((position, subscription));
-            kept.waiting = Some(Box::new(Waiting {
+            let waiting = Waiting {
                 position,
                 ..Waiting::default()
-            }));
+            };
+            kept.change_parts(|parts| parts.waiting = Some(waiting));
         }
     }
 
@@ -106,7 +106,7 @@ impl Broker {
         from: SessionIndex,
         (request, wants_retained): (RequestId, bool),
     ) -> bool {
-        let Some(waiting) = &mut subscription.waiting else {
+        let Some(waiting) = subscription.waiting_mut() else {
             return false;
         };
         waiting.requests.push_back(Request {
@@ -150,25 +150,29 @@ impl Broker {
     }
 
     fn enter_next<H>(&mut self, context: &mut Context<'_, H>) {
+        let front = self
+            .across
+            .as_deref()
+            .and_then(|across| across.line.front());
+        let Some((position, id)) = front.copied() else {
+            return;
+        };
+        let key = self.key_of(id);
         let Some(across) = &mut self.across else {
             return;
         };
-        let Some((position, id)) = across.line.front().copied() else {
-            return;
-        };
-        let key = self.by_id.get(&id).copied();
         let found = key.and_then(|key| self.subscriptions.get_mut(key.0 as usize));
         let is_its = |found: &&mut Subscription| {
-            let waiting = found.waiting.as_deref();
+            let waiting = found.waiting();
             waiting.is_some_and(|waiting| waiting.position == position)
         };
         let Some(subscription) = found.filter(is_its) else {
             across.line.pop_front();
             return;
         };
-        let waiting = subscription.waiting.as_mut();
+        let waiting = subscription.waiting_mut();
         let Some(next) = waiting.and_then(|waiting| waiting.requests.pop_front()) else {
-            subscription.waiting = None;
+            subscription.change_parts(|parts| parts.waiting = None);
             across.line.pop_front();
             return;
         };
@@ -204,21 +208,17 @@ impl Broker {
         let Some(across) = &self.across else {
             return;
         };
-        let waiting = across.line.iter().filter_map(|(_, id)| self.by_id.get(id));
+        let waiting = across.line.iter().filter_map(|(_, id)| self.key_of(*id));
         // A subscription that ended and began again is in the line twice.
         let denied: BTreeSet<_> = waiting
             .filter(|key| {
                 let subscription = &self.subscriptions[key.0 as usize];
-                let pattern = subscription
-                    .waiting
-                    .as_ref()
-                    .and_then(|_| subscription.crossing());
+                let pattern = subscription.waiting().and_then(|_| subscription.crossing());
                 pattern.is_some_and(&mut *is_denied)
             })
-            .copied()
             .collect();
         for key in denied {
-            let waiting = self.subscriptions[key.0 as usize].waiting.as_ref();
+            let waiting = self.subscriptions[key.0 as usize].waiting();
             let requests = waiting.map(|waiting| {
                 let requests = waiting.requests.iter();
                 requests.map(|r| (r.from, r.request)).collect::<Vec<_>>()
@@ -281,9 +281,9 @@ impl Broker {
             self.retained
                 .take_in(context, publisher, publication, retained);
         }
-        let exact = self.by_topic.exact(topic);
+        let exact = self.exact(topic);
         self.matched.clear();
-        self.by_topic
+        self.index
             .for_each_pattern(topic, context.steps, |key| self.matched.push(key));
         let empty = context.config.empty_eligible;
         let lists = options.receivers.as_deref();

@@ -46,8 +46,8 @@ impl Broker {
 
     /// Shows `visit` the subscribers of `topic` until it returns `false`.
     pub(crate) fn receivers(&self, topic: &str, visit: &mut dyn FnMut(SessionIndex) -> bool) {
-        let mut matched = Vec::from_iter(self.by_topic.exact(topic));
-        self.by_topic
+        let mut matched = Vec::from_iter(self.exact(topic));
+        self.index
             .for_each_pattern(topic, &mut 0, |key| matched.push(key));
         let subscriptions = matched.into_iter().map(|SubscriptionKey(key)| key as usize);
         let mut subscribers = subscriptions.flat_map(|key| &self.subscriptions[key].subscribers);
@@ -61,8 +61,8 @@ impl Broker {
     }
 
     fn by_id(&self, id: u64) -> Option<&Subscription> {
-        let SubscriptionKey(key) = self.by_id.get(&SubscriptionId(id))?;
-        self.subscriptions.get(*key as usize)
+        let SubscriptionKey(key) = self.key_of(SubscriptionId(id))?;
+        self.subscriptions.get(key as usize)
     }
 }
 
@@ -87,14 +87,14 @@ impl Entries for Broker {
     }
 
     fn lookup(&self, policy: MatchPolicy, uri: &str) -> Option<u64> {
-        let SubscriptionKey(key) = self.by_topic.value(policy, uri)?;
+        let SubscriptionKey(key) = self.key_of_pattern(policy, uri)?;
         Some(self.subscriptions[key as usize].id.0)
     }
 
     /// All subscriptions that an event would reach; null if there are none.
     fn matching(&self, uri: &str, steps: &mut u32) -> Value {
-        let mut found = Vec::from_iter(self.by_topic.exact(uri));
-        self.by_topic
+        let mut found = Vec::from_iter(self.exact(uri));
+        self.index
             .for_each_pattern(uri, steps, |key| found.push(key));
         let id = |SubscriptionKey(key)| Value::from(self.subscriptions[key as usize].id.0);
         match found.is_empty() {

@@ -6,6 +6,8 @@ mod across;
 mod entries;
 mod forwarded;
 mod history;
+mod index;
+mod lookup;
 mod own;
 mod pending;
 mod receivers;
@@ -15,20 +17,18 @@ mod shards;
 mod subscribers;
 
 pub(crate) use self::history::{History, LogIndex};
+pub(crate) use crate::keys::SubscriptionKey;
 
-use std::cell::{Cell, RefCell};
-use std::mem::ManuallyDrop;
-use std::sync::Arc;
-
-use crosstie_collections::GrowingMap;
 use crosstie_wamp::{
     EventDetails, MatchPolicy, Message, MessageType, Payload, PublishOptions, Receivers, RequestId,
     SubscribeOptions, SubscriptionId,
 };
-use rustc_hash::FxBuildHasher;
 use slab::Slab;
+use std::cell::{Cell, RefCell};
+use std::mem::ManuallyDrop;
 
 use self::acknowledged::Acknowledging;
+use self::index::Index;
 use self::pending::{Across, Waiting};
 use self::receivers::Filter;
 use self::retained::{Publication, Retained};
@@ -39,35 +39,36 @@ use crate::context::{Context, is_reserved, reserved_uri};
 use crate::fault::{Fault, error};
 use crate::identity::SessionIndex;
 use crate::lent;
-use crate::pattern::PatternMap;
 use crate::random::Random;
 use crate::room::Room;
 use crate::session::Sessions;
 use crate::session_set::SessionSet;
 
-/// A subscription's place in the table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct SubscriptionKey(u32);
-
 /// One (topic, matching policy), and the sessions that subscribed to it.
 #[derive(Debug)]
 struct Subscription {
     id: SubscriptionId,
-    topic: Arc<str>,
+    topic: Box<str>,
     match_policy: MatchPolicy,
     reach: Reach,
     /// Empty only if publications are recorded or all requests wait for other nodes.
     subscribers: SessionSet,
-    /// The subscribers that are shards; `None` counts as empty.
-    shards: Option<Box<Shards>>,
-    /// Requests that wait until other nodes know of the subscription.
-    waiting: Option<Box<Waiting>>,
-    /// The subscribers that acknowledge events.
-    acknowledging: Option<Box<Acknowledging>>,
+    parts: Option<Box<Parts>>,
     /// The session that subscribed first. The topic stays on its account while it is a subscriber; afterwards it is
     /// [`SessionIndex::NONE`].
     payer: SessionIndex,
     created: Time,
+}
+
+/// The parts that few subscriptions have; one word for the others.
+#[derive(Debug, Default)]
+struct Parts {
+    /// The subscribers that are shards; `None` counts as empty.
+    shards: Option<Shards>,
+    /// Requests that wait until other nodes know of the subscription.
+    waiting: Option<Waiting>,
+    /// The subscribers that acknowledge events.
+    acknowledging: Option<Acknowledging>,
 }
 
 /// How publications reach a subscription's subscribers. One match on it decides everything, so that plain subscriptions
@@ -101,8 +102,7 @@ const STEPS_PER_SUBSCRIPTION: u32 = 20;
 pub(crate) struct Broker {
     subscriptions: Slab<Subscription>,
     room: Room,
-    by_topic: PatternMap<SubscriptionKey>,
-    by_id: GrowingMap<SubscriptionId, SubscriptionKey, FxBuildHasher>,
+    index: Index,
     /// Ids are not reused, so that a late EVENT cannot be taken for one of another topic.
     id_last: u64,
     /// Number of (subscription, session) pairs.
@@ -124,8 +124,7 @@ impl Broker {
         Self {
             subscriptions: Slab::new(),
             room: Room::default(),
-            by_topic: PatternMap::new(random.hash_keys()),
-            by_id: GrowingMap::new(),
+            index: Index::new(random),
             id_last: 0,
             held: 0,
             matched: Vec::new(),
@@ -205,10 +204,8 @@ impl Broker {
         topic: &str,
         payload: Payload<'_>,
     ) {
-        let exact = self.by_topic.exact(topic);
-        // The URI of an exact subscription was checked when it began.
-        let checked = exact.is_some();
-        let disclosed = match self.permit(context, from, options, topic, checked) {
+        let exact = self.exact(topic);
+        let disclosed = match self.permit(context, from, options, topic, exact.is_some()) {
             Ok(disclosed) => disclosed,
             Err(fault) if options.acknowledge => {
                 return context.refuse(from, MessageType::Publish, request, &fault);
@@ -219,7 +216,7 @@ impl Broker {
             return;
         }
         self.matched.clear();
-        self.by_topic
+        self.index
             .for_each_pattern(topic, context.steps, |key| self.matched.push(key));
 
         let publication = Publication {
@@ -359,7 +356,7 @@ impl Broker {
             },
             payload: publication.payload,
         });
-        let subscribers = &subscription.subscribers;
+        let subscribers = subscription.subscribers.as_slice();
         *context.steps = context.steps.saturating_add(1 + subscribers.len() as u32);
         let reached = |index: SessionIndex| {
             let session = &sessions[index];
@@ -374,7 +371,9 @@ impl Broker {
             }
             Some(filter) => {
                 let shard = subscription.shard_for(filter.resource, sessions);
-                let reached = filter.candidates(subscribers).filter_map(reached);
+                let reached = filter
+                    .candidates(&subscription.subscribers)
+                    .filter_map(reached);
                 let reached = reached.filter(|(index, _)| subscription.is_in(shard, *index));
                 let mut handles = reached
                     .filter(|(index, session)| filter.admits(*index, session))
@@ -422,21 +421,21 @@ impl Broker {
 
     /// Asserts that tables and sessions agree. Walks everything.
     pub(crate) fn check_invariants<H>(&self, sessions: &Sessions<H>) {
-        assert_eq!(self.by_topic.len(), self.subscriptions.len());
-        assert_eq!(self.by_id.len(), self.subscriptions.len());
+        assert_eq!(self.index.lens(), [self.subscriptions.len(); 2]);
         let mut memberships = 0;
         for (index, subscription) in &self.subscriptions {
             let key = SubscriptionKey(index as u32);
             let (policy, topic) = (subscription.match_policy, &subscription.topic);
-            assert_eq!(self.by_topic.value(policy, topic), Some(key));
-            assert_eq!(self.by_id.get(&subscription.id), Some(&key));
+            assert_eq!(self.key_of_pattern(policy, topic), Some(key));
+            assert_eq!(self.key_of(subscription.id), Some(key));
             subscription.check_acknowledging();
             let is_kept = subscription.log().is_some();
             assert!(
-                is_kept || !subscription.subscribers.is_empty() || subscription.waiting.is_some(),
+                is_kept || !subscription.subscribers.is_empty() || subscription.waiting().is_some(),
                 "subscription without subscribers"
             );
-            let waiting = subscription.waiting.iter().flat_map(|w| w.sessions());
+            let waiting = subscription.waiting().into_iter();
+            let waiting = waiting.flat_map(|waiting| waiting.sessions());
             let mut waiting: Vec<_> = waiting
                 .filter(|session| !subscription.subscribers.contains(session))
                 .collect();
@@ -490,6 +489,6 @@ mod tests {
     /// Most idle sessions have one of their own.
     #[test]
     fn a_subscription_costs_little() {
-        assert!(size_of::<Subscription>() <= 104);
+        assert!(size_of::<Subscription>() <= 72);
     }
 }

@@ -59,9 +59,9 @@ impl Broker {
 
     /// Sends the EVENTs of the realm's own publication.
     pub(crate) fn publish_meta<H>(&mut self, context: &mut Context<'_, H>, event: &MetaEvent) {
-        let exact = self.by_topic.exact(event.topic);
+        let exact = self.exact(event.topic);
         self.matched.clear();
-        self.by_topic
+        self.index
             .for_each_pattern(event.topic, context.steps, |key| self.matched.push(key));
         context.spend(1);
         let crosses = self.across.is_some() && !event.is_local;
@@ -209,9 +209,9 @@ impl Broker {
         };
         let levelled = context.levelled(from, &options, &topic);
         let options = levelled.as_deref().unwrap_or(&options);
-        let exact = self.by_topic.exact(&topic);
+        let exact = self.exact(&topic);
         self.matched.clear();
-        self.by_topic
+        self.index
             .for_each_pattern(&topic, context.steps, |key| self.matched.push(key));
         let publication = Publication {
             id: PublicationId(request.0),

@@ -30,7 +30,7 @@ impl Broker {
                 events_max,
                 age_ms_max,
             } = recording;
-            if self.by_topic.value(*match_policy, uri).is_some() {
+            if self.key_of_pattern(*match_policy, uri).is_some() {
                 continue;
             }
             let watching = meta_api.then_some(&mut events);
@@ -176,7 +176,7 @@ impl Broker {
         from: SessionIndex,
         id: SubscriptionId,
     ) -> Result<(&mut History, LogIndex), Fault> {
-        let Some(key) = self.by_id.get(&id).copied() else {
+        let Some(key) = self.key_of(id) else {
             let text = format!("no subscription with ID {id} exists on this broker");
             return Err(Fault::new(error::NO_SUCH_SUBSCRIPTION, text));
         };

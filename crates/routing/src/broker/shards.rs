@@ -60,8 +60,8 @@ impl Broker {
         options: &SubscribeOptions,
     ) {
         let shard = options.nkey.as_deref().map(hash);
-        if let Some(SubscriptionKey(key)) = self.by_id.get(&subscription) {
-            let subscription = &mut self.subscriptions[*key as usize];
+        if let Some(SubscriptionKey(key)) = self.key_of(subscription) {
+            let subscription = &mut self.subscriptions[key as usize];
             context.hold(subscriber, subscription.set_shard(subscriber, shard));
         }
     }
@@ -79,18 +79,19 @@ impl Broker {
 impl Subscription {
     /// Sets a subscriber's shard, if any; returns the change of held bytes.
     pub(super) fn set_shard(&mut self, subscriber: SessionIndex, shard: Option<u64>) -> isize {
-        let before = self.shards.as_deref().map_or(0, Shards::len) as isize;
-        match (shard, &mut self.shards) {
-            (None, None) => return 0,
-            (None, Some(shards)) => {
-                shards.remove(&subscriber);
-            }
-            (Some(shard), shards) => {
-                shards.get_or_insert_default().insert(subscriber, shard);
-            }
+        let before = self.shards().map_or(0, Shards::len) as isize;
+        if shard.is_none() && before == 0 {
+            return 0;
         }
-        self.shards.take_if(|shards| shards.is_empty());
-        let after = self.shards.as_deref().map_or(0, Shards::len) as isize;
+        self.change_parts(|parts| {
+            let shards = parts.shards.get_or_insert_default();
+            match shard {
+                None => shards.remove(&subscriber),
+                Some(shard) => shards.insert(subscriber, shard),
+            };
+            parts.shards.take_if(|shards| shards.is_empty());
+        });
+        let after = self.shards().map_or(0, Shards::len) as isize;
         (after - before) * SHARD_BYTES
     }
 
@@ -100,7 +101,7 @@ impl Subscription {
         resource: Option<u64>,
         sessions: &Sessions<H>,
     ) -> Option<u64> {
-        let (resource, shards) = (resource?, self.shards.as_deref()?);
+        let (resource, shards) = (resource?, self.shards()?);
         let there = shards
             .iter()
             .filter(|(index, _)| !sessions[**index].closing);
@@ -110,14 +111,14 @@ impl Subscription {
 
     /// Whether a subscriber receives events for that shard.
     pub(super) fn is_in(&self, shard: Option<u64>, subscriber: SessionIndex) -> bool {
-        let (Some(shard), Some(shards)) = (shard, &self.shards) else {
+        let (Some(shard), Some(shards)) = (shard, self.shards()) else {
             return true;
         };
         shards.get(&subscriber).is_none_or(|own| *own == shard)
     }
 
     pub(super) fn check_shards(&self) {
-        let Some(shards) = &self.shards else { return };
+        let Some(shards) = self.shards() else { return };
         assert!(!shards.is_empty());
         assert!(shards.keys().all(|index| self.subscribers.contains(index)));
     }

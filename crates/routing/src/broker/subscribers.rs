@@ -1,7 +1,5 @@
 //! Adds and removes subscribers: a subscription begins with its first subscriber and ends with its last.
 
-use std::sync::Arc;
-
 use crosstie_wamp::{MatchPolicy, RequestId, SubscribeOptions, SubscriptionId};
 
 use super::acknowledged::forget;
@@ -26,7 +24,7 @@ impl Broker {
         topic: &str,
     ) -> Result<Option<SubscriptionId>, Fault> {
         let policy = options.match_policy;
-        let known = self.by_topic.value(policy, topic);
+        let known = self.key_of_pattern(policy, topic);
         if known.is_none() {
             context.check_pattern(Action::Subscribe, topic, policy)?;
         }
@@ -58,7 +56,7 @@ impl Broker {
         }
         if known.is_none() {
             let shapes_max = context.config.limits.wildcard_shapes_max;
-            self.by_topic.check_room(policy, topic, shapes_max)?;
+            self.index.check_room(policy, topic, shapes_max)?;
         }
         let key = known.unwrap_or_else(|| {
             let watching = context.config.meta_api.then_some(&mut *context.events);
@@ -95,12 +93,12 @@ impl Broker {
         from: SessionIndex,
         subscription: SubscriptionId,
     ) -> bool {
-        let key = self.by_id.get(&subscription).copied();
+        let key = self.key_of(subscription);
         let key = key.filter(|key| {
             // A waiting request was not announced by a meta event.
             let is_in = |key: &SubscriptionKey| {
                 let subscription = &self.subscriptions[key.0 as usize];
-                subscription.waiting.is_none() || subscription.subscribers.contains(&from)
+                subscription.waiting().is_none() || subscription.subscribers.contains(&from)
             };
             is_in(key) && context.sessions[from].subscriptions.remove(key)
         });
@@ -121,24 +119,20 @@ impl Broker {
             events.watch(match_policy, topic, true);
         }
         let id = self.new_id(match_policy, topic);
-        let topic: Arc<str> = topic.into();
         let key = SubscriptionKey(self.subscriptions.insert(Subscription {
             id,
-            topic: Arc::clone(&topic),
+            topic: topic.into(),
             match_policy,
             reach: match match_policy {
                 MatchPolicy::Exact => Reach::Exact,
                 _ => Reach::Pattern,
             },
             subscribers: SessionSet::default(),
-            shards: None,
-            waiting: None,
-            acknowledging: None,
+            parts: None,
             payer: SessionIndex::NONE,
             created,
         }) as u32);
-        self.by_topic.insert(match_policy, topic, key);
-        self.by_id.insert(id, key);
+        self.index.insert((match_policy, topic), id, key);
         key
     }
 
@@ -156,7 +150,7 @@ impl Broker {
         }
         let mut bytes = SUBSCRIBER_BYTES - subscription.set_shard(from, None);
         let mut waits = false;
-        if let Some(waiting) = &mut subscription.waiting {
+        if let Some(waiting) = subscription.waiting_mut() {
             bytes += Waiting::bytes(waiting.leave(from));
             waits = !waiting.is_empty();
         }
@@ -178,9 +172,8 @@ impl Broker {
             }
             let subscription = self.subscriptions.remove(key.0 as usize);
             self.room.shrink(&mut self.subscriptions);
-            self.by_topic
-                .remove(subscription.match_policy, &subscription.topic);
-            self.by_id.remove(&subscription.id);
+            let pattern = (subscription.match_policy, &*subscription.topic);
+            self.index.remove(pattern, subscription.id, key);
             if context.config.meta_api {
                 context
                     .events
