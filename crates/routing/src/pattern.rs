@@ -110,10 +110,16 @@ impl<V: Copy> PatternMap<V> {
         Err(Fault::new(error::WILDCARD_SHAPES_MAX, text))
     }
 
+    /// Whether there are any but exact ones.
+    #[inline(always)]
+    pub(crate) fn has_patterns(&self) -> bool {
+        !(self.prefixes.is_empty() && self.wildcards.is_empty())
+    }
+
     /// Calls `found` for the value of every pattern, exact ones excepted, that matches `uri`.
     #[inline(always)]
     pub(crate) fn for_each_pattern(&self, uri: &str, steps: &mut u32, mut found: impl FnMut(V)) {
-        if self.prefixes.is_empty() && self.wildcards.is_empty() {
+        if !self.has_patterns() {
             return;
         }
         *steps = steps.saturating_add(self.prefixes.len() as u32);

@@ -142,6 +142,15 @@ pub struct PublishOptions {
     pub sharding: Seldom<Sharding>,
 }
 
+impl PublishOptions {
+    /// Whether the publication is neither answered nor kept, and has no lists, shard or further attributes. Most are.
+    #[inline(always)]
+    pub fn is_plain(&self) -> bool {
+        let is_sent_on = !(self.acknowledge | self.retain);
+        is_sent_on & self.receivers.is_none() & self.passthru.is_none() & self.sharding.is_none()
+    }
+}
+
 impl Default for PublishOptions {
     fn default() -> Self {
         Self {

@@ -66,6 +66,12 @@ impl Index {
         self.by_id.insert_new(mix(id.0), key.0);
     }
 
+    /// Whether there are any subscriptions but exact ones.
+    #[inline(always)]
+    pub(super) fn has_patterns(&self) -> bool {
+        self.patterns.has_patterns()
+    }
+
     /// Calls `found` for every pattern that matches `topic`.
     #[inline(always)]
     pub(super) fn for_each_pattern(

@@ -10,6 +10,7 @@ mod index;
 mod lookup;
 mod own;
 mod pending;
+mod plain;
 mod receivers;
 mod recorder;
 mod retained;
@@ -205,6 +206,9 @@ impl Broker {
         payload: Payload<'_>,
     ) {
         let exact = self.exact(topic);
+        if options.is_plain() & self.across.is_none() & !self.index.has_patterns() {
+            return self.publish_plain(context, from, options, (topic, exact), payload);
+        }
         let disclosed = match self.permit(context, from, options, topic, exact.is_some()) {
             Ok(disclosed) => disclosed,
             Err(fault) if options.acknowledge => {
