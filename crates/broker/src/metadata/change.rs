@@ -124,7 +124,7 @@ impl Broker {
     fn check_readers(&self, name: &str) -> Result<(), Refusal> {
         match self
             .replicated_of(name)
-            .and_then(|found| found.seen().elder)
+            .and_then(|found| found.seen().elders.into_iter().next())
         {
             None => Ok(()),
             Some(elder) => Err(Refusal::new(

@@ -47,7 +47,7 @@ impl Broker {
     pub(crate) fn begin_term(&self, name: &Arc<str>, log: &LogSettings) -> Begin {
         let held = self.metadata.held_of(name);
         let seen = self.replicated_of(name).map(|found| found.seen());
-        let has_elder = seen.is_some_and(|seen| seen.elder.is_some());
+        let has_elder = seen.is_some_and(|seen| !seen.elders.is_empty());
         let mut entries = log.0.clone();
         entries.remove(BEGUN);
         let mut begin = Begin {

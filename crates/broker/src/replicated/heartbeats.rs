@@ -105,13 +105,13 @@ impl Driver {
             Some(_) => self.adapt_to_readers(),
             None => self.show_owner(),
         }
-        self.note_elder();
+        self.note_elders();
     }
 
-    /// Notes whether a node of an earlier version is heard: the log gets no settings then.
-    pub(super) fn note_elder(&self) {
-        let elder = self.others.elder().map(Arc::from);
-        self.note(|seen| seen.elder = elder);
+    /// Notes which nodes of earlier versions are heard: the log gets no settings then.
+    pub(super) fn note_elders(&self) {
+        let elders = self.others.elders().map(Arc::from).collect();
+        self.note(|seen| seen.elders = elders);
     }
 
     /// Has one append in flight only, and writes no clearance as one record, while a node of an earlier version is heard.

@@ -201,7 +201,7 @@ impl Driver {
             term.answers = answers;
         }
         self.adapt_to_readers();
-        self.note_elder();
+        self.note_elders();
         self.beat(stream, Saying::Owning);
         self.note_ledger();
         self.note_term();

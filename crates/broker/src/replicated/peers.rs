@@ -315,10 +315,10 @@ impl Others {
         self.there().all(|beat| beat.knows_clearances)
     }
 
-    /// Another node that cannot read a log with settings: one of an earlier version.
-    pub(super) fn elder(&self) -> Option<&str> {
-        let elder = self.there().find(|beat| !beat.reads_settings);
-        elder.map(|beat| beat.node.as_str())
+    /// The other nodes that cannot read a log with settings: those of earlier versions.
+    pub(super) fn elders(&self) -> impl Iterator<Item = &str> {
+        let elders = self.there().filter(|beat| !beat.reads_settings);
+        elders.map(|beat| beat.node.as_str())
     }
 
     /// A standby node, by its own name or by that of its machine's node if that has one worker. Without a name, any

@@ -203,7 +203,7 @@ impl Driver {
                 return Ok(("what is left of its log".to_owned(), plan));
             }
             // A node of an earlier version could not read it.
-            Means::Nothing if self.others.elder().is_some() => {
+            Means::Nothing if self.others.elders().next().is_some() => {
                 return Ok(("nothing".to_owned(), Plan::Anew(Vec::new())));
             }
             // Nor does it get the settings that a node's store has.
@@ -246,7 +246,7 @@ impl Driver {
     /// Refuses a log with settings while a node could not read it.
     fn check_readers(&self, path: &Path, records: &[Record]) -> Result<(), String> {
         let mut records = records.iter();
-        match self.others.elder() {
+        match self.others.elders().next() {
             Some(elder) if records.any(|record| matches!(record, Record::Setting { .. })) => {
                 Err(format!(
                     "{} has settings, and node {elder} of an earlier version cannot read a log with settings: upgrade it \

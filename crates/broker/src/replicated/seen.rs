@@ -36,8 +36,8 @@ pub struct Seen {
     pub is_log_refusing: bool,
     /// Number of terms that this node has begun.
     pub takeovers: u64,
-    /// Another node that cannot read a log with settings.
-    pub(crate) elder: Option<Arc<str>>,
+    /// The other nodes that cannot read a log with settings: those of earlier versions.
+    pub(crate) elders: Vec<Arc<str>>,
     /// Why the vhost has no owner, or is at risk of loss.
     pub alarm: Option<String>,
 }

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use crosstie_amqp::frame::{self, FrameKind};
 use crosstie_amqp::method::ConnectionClose;
 use crosstie_amqp::{ReplyCode, Version};
+use crosstie_auth::Permissions;
 use crosstie_front::admission::Admitted;
 use crosstie_front::report;
 use crosstie_transport::{Connection, ConnectionLimits, ConnectionStream};
@@ -22,6 +23,7 @@ use super::boundary::Boundary;
 use super::dial::{Failed, dial};
 use super::greeting::Account;
 use super::settings::{WAIT_MAX, parse};
+use crate::admission::not_allowed;
 use crate::broker::Broker;
 use crate::conversation::AmqpEndpoint;
 use crate::let_in::LetIn;
@@ -188,6 +190,9 @@ async fn open(spliced: &Spliced, limits: &Arc<ConnectionLimits>) -> Result<Opene
                 let Whose::Elsewhere { node, address } = &whose else {
                     continue;
                 };
+                if let Some(refused) = decided_for(node, replicated, account) {
+                    return Err(refused);
+                }
                 let Some((address, key)) = parse(address) else {
                     return Err(NotOpened::of(whose.refusal(vhost)));
                 };
@@ -221,6 +226,23 @@ async fn open(spliced: &Spliced, limits: &Arc<ConnectionLimits>) -> Result<Opene
         let _ = tokio::time::timeout(PAUSE, owner.changed()).await;
     }
     Err(NotOpened::of(why))
+}
+
+/// The refusal of a client without permissions here. An owner of an earlier version lets it in, and refuses each method by
+/// these permissions.
+fn decided_for(owner: &str, replicated: &Replicated, account: &Account) -> Option<NotOpened> {
+    let may_nothing = account.permissions == Permissions::none().patterns();
+    let is_elder = || {
+        replicated
+            .seen()
+            .elders
+            .iter()
+            .any(|elder| **elder == *owner)
+    };
+    (account.is_owner_to_decide && may_nothing && is_elder()).then(|| NotOpened {
+        code: ReplyCode::NotAllowed,
+        why: not_allowed(&account.user, &account.vhost),
+    })
 }
 
 /// Waits until a node other than this one has taken over. The connection to a machine whose link is lost does not end.

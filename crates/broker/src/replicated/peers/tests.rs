@@ -102,7 +102,7 @@ fn a_node_of_an_earlier_version_is_noticed() {
     assert!(others.pass_over() && others.know_clearances());
     others.hear(beat("a"), Some(0));
     assert!(others.pass_over() && others.know_clearances());
-    assert_eq!(others.elder(), None);
+    assert_eq!(others.elders().next(), None);
     let older = Beat {
         passes_over: false,
         knows_clearances: false,
@@ -111,10 +111,10 @@ fn a_node_of_an_earlier_version_is_noticed() {
     };
     others.hear(older, Some(0));
     assert!(!others.pass_over() && !others.know_clearances());
-    assert_eq!(others.elder(), Some("b"));
+    assert_eq!(others.elders().next(), Some("b"));
     others.hear(beat("b"), Some(0));
     assert!(others.pass_over() && others.know_clearances());
-    assert_eq!(others.elder(), None);
+    assert_eq!(others.elders().next(), None);
 }
 
 #[test]
