@@ -6,11 +6,13 @@ import json
 import subprocess
 import uuid
 from collections.abc import Callable
+from pathlib import Path
 
 import pika
+import pytest
 from rig.broker import Crosstie
 from rig.brokers import connect
-from rig.rabbitmq import RabbitMq
+from rig.rabbitmq import RabbitMq, is_installed
 from rig.router import binary
 from rig.waiting import await_true
 
@@ -154,3 +156,49 @@ def test_nothing_is_lost_if_the_command_is_killed_and_repeated(
     assert set(numbers) == set(range(COUNT))
     # Those that were on their way when it was killed.
     assert len(numbers) <= COUNT + 50
+
+
+@pytest.mark.parametrize("source_kind", ["crosstie", "rabbitmq"])
+def test_nothing_is_lost_if_both_brokers_are_killed(
+    source_kind: str, start_broker: Callable[..., Crosstie], tmp_path: Path, request
+) -> None:
+    queue, window = f"pulled.{uuid.uuid4().hex}", 50
+    target = start_broker()
+    if source_kind == "crosstie":
+        source = start_broker()
+    elif is_installed():
+        source = RabbitMq(tmp_path)
+        request.addfinalizer(source.stop)
+    else:
+        pytest.skip("there is no RabbitMQ")
+
+    def kill(broker) -> None:
+        if isinstance(broker, Crosstie):
+            broker.restart(kill=True)
+        else:
+            broker.kill()
+            broker.start()
+
+    fill(source, queue, COUNT)
+    declare(target, queue)
+    kills = [source, target, source, target] if source_kind == "crosstie" else [source, target]
+    for broker in kills:
+        before = depth(target, queue)
+        pulling = pull(source, target, "--window", window, queue)
+        await_true(
+            "more messages have moved",
+            lambda before=before, pulling=pulling: (
+                depth(target, queue) > before or pulling.poll() is not None
+            ),
+        )
+        kill(broker)
+        code, _, err = ended(pulling)
+        # On a quick machine it may have moved everything before.
+        assert code == 0 or err, code
+    code, _, err = ended(pull(source, target, "--window", window, queue))
+    assert code == 0, err
+    assert depth(source, queue) == 0
+    numbers = [number for number, *_ in taken(target, queue)]
+    assert set(numbers) == set(range(COUNT))
+    # Those that were on their way at each kill.
+    assert len(numbers) <= COUNT + window * len(kills)
