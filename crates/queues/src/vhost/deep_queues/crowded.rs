@@ -115,6 +115,48 @@ fn returned_messages_stay_in_memory_until_departures_are_stored() {
     assert_eq!(places, (12..20).collect::<Vec<i64>>());
 }
 
+/// Those are tried once more, when no departure waits for the store.
+#[test]
+fn returned_messages_leave_memory_once_departures_are_stored() {
+    let mut deep = Deep::shallow(1, 0);
+    (0..20).for_each(|number| deep.publish_as(number, 2));
+    deep.begin_consuming(20);
+    deep.apply(BasicCancel {
+        consumer_tag: "c",
+        no_wait: false,
+    });
+    let deliveries = std::mem::take(&mut deep.sent.deliveries);
+    deep.apply(BasicNack {
+        delivery_tag: deliveries[19].0,
+        multiple: true,
+        requeue: true,
+    });
+    deep.commit();
+    deep.vhost.set_crowded(true);
+    let get = BasicGet {
+        queue: "q",
+        no_ack: true,
+    };
+    // The relief waits for the commit of one departure, behind which another one comes.
+    deep.apply(get);
+    deep.vhost.work(NOW, 1_000, &mut deep.sent);
+    let position = deep.vhost.journal().position;
+    for record in std::mem::take(&mut deep.vhost.journal().records) {
+        deep.disk.write(record);
+    }
+    deep.apply(get);
+    deep.vhost.handle_committed(position, &mut deep.sent);
+    deep.vhost.work(NOW, 1_000, &mut deep.sent);
+    let before = deep.vhost.memory_bytes();
+    deep.commit();
+    deep.vhost.work(NOW, 1_000, &mut deep.sent);
+    let after = deep.vhost.memory_bytes();
+    assert!(after * 4 < before, "{before} {after}");
+    let mut left = deep.consume(18);
+    left.sort_unstable();
+    assert_eq!(left, (2..20).collect::<Vec<u32>>());
+}
+
 #[test]
 fn each_of_many_queues_is_relieved_in_turns_that_are_bounded() {
     let mut deep = Deep::shallow(1, 0);
