@@ -37,6 +37,7 @@ RUST_CLIENT = TARGET / "amqp-rust-client"
 GO_CLIENT = TARGET / "amqp-go-client"
 NEXUS_CLIENT = TARGET / "nexus-client"
 SPRING_CLIENT = TARGET / "amqp-spring-client"
+SPRING_STREAM_CLIENT = TARGET / "amqp-spring-stream-client"
 H2SPEC = TARGET / "h2spec/h2spec"
 NATS = TARGET / "nats-server"
 NATS_BEFORE = TARGET / "nats-server-before"
@@ -354,16 +355,27 @@ def crossbar() -> str | None:
 @functools.cache
 def spring_client() -> str | None:
     """Spring AMQP, where there is a Maven to fetch it; it is not installed for this alone."""
+    return of_maven("spring_client", SPRING_CLIENT)
+
+
+@functools.cache
+def spring_stream_client() -> str | None:
+    """Spring Cloud Stream, in the same way."""
+    return of_maven("spring_stream_client", SPRING_STREAM_CLIENT)
+
+
+def of_maven(name: str, built: Path) -> str | None:
+    """Build a client of the conformance tests, and note its classpath."""
     if not shutil.which("mvn") or not shutil.which("java"):
         return "there is no Maven: apt-get install maven"
-    folder = CONFORMANCE / "spring_client"
+    folder = CONFORMANCE / name
     sources = [folder / "pom.xml", *sorted(folder.glob("src/**/*.java"))]
     wanted = " ".join(digest(source) for source in sources)
-    stamp = SPRING_CLIENT / "built"
+    stamp = built / "built"
     if stamp.exists() and stamp.read_text() == wanted:
         return None
     goals = ("compile", "dependency:build-classpath")
-    where = (f"-Dbuilt={SPRING_CLIENT}", f"-Dmdep.outputFile={SPRING_CLIENT / 'classpath'}")
+    where = (f"-Dbuilt={built}", f"-Dmdep.outputFile={built / 'classpath'}")
     if reason := run("mvn", "-q", "-B", "-ntp", *where, *goals, cwd=folder):
         return reason
     stamp.write_text(wanted)

@@ -301,9 +301,9 @@ def of_amqp() -> list[Suite]:
         ),
         black_box(
             "amqp-spring",
-            "Spring AMQP's transactions; judged by RabbitMQ",
-            ["spring_client"],
-            *[needs.rabbitmq, needs.spring_client],
+            "Spring AMQP's transactions, Spring Cloud Stream's topologies; judged by RabbitMQ",
+            ["spring_client", "spring_stream_client"],
+            *[needs.rabbitmq, needs.spring_client, needs.spring_stream_client],
         ),
     ]
 
