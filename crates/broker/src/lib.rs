@@ -80,6 +80,7 @@ mod update_secret;
 mod users;
 pub mod vhost;
 mod vhost_changes;
+mod vhost_times;
 mod vhosts;
 
 pub use broker::{Broker, Home};
@@ -92,9 +93,9 @@ pub use crosstie_metadata::{
     Change, Entry, Metadata, Origin, Outcome, PolicyKind, Refusal, RefusalKind, UserLimit,
     VhostLimit,
 };
-pub use crosstie_queues::DeleteIf;
+pub use crosstie_queues::{DeleteIf, SIZES, Sizes};
 pub use definitions::try_import;
-pub use metrics::register as register_metrics;
+pub use metrics::{register as register_metrics, vhost_times};
 pub use operator_error::OperatorError;
 pub use operators::Operators;
 pub use particulars::Particulars;
@@ -104,3 +105,4 @@ pub use status::{
     Alarm, BindingStatus, ConnectionStatus, ExchangeStatus, Named, QueueStatus, ReplicatedStatus,
     VhostStatus, alarms, replicated_page, replicated_vhosts,
 };
+pub use vhost_times::VhostTimes;

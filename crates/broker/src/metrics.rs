@@ -12,6 +12,7 @@ use prometheus_client::registry::Registry;
 use super::broker::Broker;
 use super::status::Named;
 use super::vhost::SharedVhost;
+use super::vhost_times::VhostTimes;
 
 type Labels<const N: usize> = [(&'static str, String); N];
 type Gauges<const N: usize> = Family<Labels<N>, Gauge>;
@@ -55,6 +56,16 @@ impl Listed {
             queues,
         }
     }
+}
+
+/// The times and sizes of all vhosts, by worker.
+pub fn vhost_times<'b>(
+    brokers: impl Iterator<Item = Named<'b>>,
+) -> impl Iterator<Item = (&'b str, VhostTimes)> {
+    brokers.flat_map(|(worker, broker)| {
+        let vhosts = broker.vhosts().into_iter();
+        vhosts.map(move |vhost| (worker, vhost.times()))
+    })
 }
 
 /// A metric's name, its help text, and the function that reads it.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use crosstie_front::counters::{Spoken, counters};
 use crosstie_queues::{ConnectionKey, MessageContent, Record, Time, Vhost};
 use crosstie_transport::Budget;
 use parking_lot::MutexGuard;
@@ -24,6 +25,7 @@ use super::vhost::SharedVhost;
 /// turn must finish it; otherwise other connections get no confirms until the next turn.
 pub(crate) struct Turn<'v> {
     shared: &'v Arc<SharedVhost>,
+    at: Instant,
     now: Time,
     budget: Budget,
     is_over: bool,
@@ -42,6 +44,7 @@ impl<'v> Turn<'v> {
     pub(crate) fn new(shared: &'v Arc<SharedVhost>, at: Instant, now: Time) -> Self {
         Self {
             shared,
+            at,
             now,
             budget: Budget::begin(at),
             is_over: false,
@@ -97,6 +100,16 @@ impl<'v> Turn<'v> {
         Some(vhost.uncommitted_bytes_of(connection))
     }
 
+    /// Measures the confirm of a publication of this turn, whose records are behind that position, unless another one is
+    /// being measured.
+    fn time_confirm(&self, vhost: &Vhost<Arc<Peer>>, before: u64) {
+        if self.shared.confirm_latency.is_idle()
+            && let Some(awaited) = vhost.last_confirm().filter(|last| last.0 > before)
+        {
+            self.shared.confirm_latency.begin(awaited, || self.at);
+        }
+    }
+
     /// Ends the turn and handles its consequences. Returns the kind of records submitted. Needs a tokio context.
     pub(crate) fn finish(mut self) -> Journaled {
         self.is_finished = true;
@@ -110,10 +123,10 @@ impl<'v> Turn<'v> {
             ..
         } = &**self.shared;
         vhost.flush_confirms(&mut self.outbox);
-        let journal = vhost.journal();
-        let mut waiting = 0;
+        let (journal, mut waiting) = (vhost.journal(), 0);
         if !journal.records.is_empty() || !journal.streams.is_empty() {
             let position = journal.position;
+            let before = position.0 - (journal.records.len() + journal.streams.len()) as u64;
             let records = mem::take(&mut journal.records);
             let changes = mem::take(&mut journal.streams);
             // Only acknowledgements, and the deliveries that they cause.
@@ -124,6 +137,7 @@ impl<'v> Turn<'v> {
                 false => Journaled::More,
             };
             waiting = self.shared.submit(records, changes, position);
+            self.time_confirm(&vhost, before);
         }
         let mut wants = Vec::new();
         while vhost.has_wants() {
@@ -164,6 +178,7 @@ impl<'v> Turn<'v> {
             self.shared.judge_waiting(waiting);
         }
         self.outbox.settle();
+        counters().end_turn(Spoken::Amqp, &self.budget);
         journaled
     }
 }

@@ -25,6 +25,7 @@ use super::shared::Shared;
 use super::stream_line::StreamLine;
 use super::turn::Turn;
 use super::unreadable::Unreadable;
+use super::vhost_times::VhostTimes;
 
 /// One vhost, which any thread may enter.
 ///
@@ -53,6 +54,8 @@ pub struct SharedVhost {
     /// Those of connections that have left it.
     pub(super) octets: Mutex<Octets>,
     latency: CommitLatency,
+    /// From publications to their confirms.
+    pub(super) confirm_latency: CommitLatency,
 }
 
 /// The keeper of a vhost's journal.
@@ -113,6 +116,7 @@ impl SharedVhost {
             commits: Commits::default(),
             octets: Mutex::default(),
             latency: CommitLatency::default(),
+            confirm_latency: CommitLatency::default(),
         }
     }
 
@@ -123,6 +127,22 @@ impl SharedVhost {
     /// The time from a record to its commit, as it was measured last.
     pub fn commit_latency(&self) -> Duration {
         self.latency.last()
+    }
+
+    /// Times and sizes for the metrics.
+    pub(super) fn times(&self) -> VhostTimes {
+        let (queue_waits, (sizes, published)) = {
+            let vhost = self.lock();
+            (vhost.queue_waits(), vhost.body_sizes())
+        };
+        VhostTimes {
+            name: Arc::clone(&self.name),
+            commits: self.latency.results(),
+            confirms: self.confirm_latency.results(),
+            queue_waits,
+            sizes,
+            published,
+        }
     }
 
     /// Begins a turn, which its caller must finish.
@@ -149,7 +169,7 @@ impl SharedVhost {
         changes: Vec<StreamChange>,
         position: Position,
     ) -> usize {
-        self.latency.begin(position);
+        self.latency.begin(position, Instant::now);
         match &self.keeper {
             Keeper::Local => self.submit_here(records, changes, position),
             // Its vhost has no streams.
@@ -228,7 +248,8 @@ impl SharedVhost {
         result: Result<(), NotCommitted<'_>>,
     ) {
         self.latency.end(position);
-        if result.is_ok() {
+        let is_committed = result.is_ok();
+        if is_committed {
             self.streams.note_committed(position);
         }
         let failed = result.as_ref().err().map(|failed| failed.error.to_string());
@@ -243,6 +264,10 @@ impl SharedVhost {
             }
         }
         turn.finish();
+        match is_committed {
+            true => self.confirm_latency.end(position),
+            false => self.confirm_latency.give_up(position),
+        }
     }
 
     /// Has the vhost's messages leave memory if that is crowded. A log has a rule of its own: its ledger holds the same

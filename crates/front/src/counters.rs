@@ -3,6 +3,8 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crosstie_collections::{Histogram, SharedHistogram};
+use crosstie_transport::Budget;
 use parking_lot::Mutex;
 
 use crate::end_reason::EndReason;
@@ -308,6 +310,15 @@ impl Counter {
 pub struct Counters {
     single: [AtomicU64; Counter::ALL.len()],
     left: [AtomicU64; EndReason::ALL.len()],
+    /// The lengths of turns by [`Spoken`], in microseconds.
+    turns: [SharedHistogram; 2],
+}
+
+/// The protocol of a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spoken {
+    Wamp,
+    Amqp,
 }
 
 static THREADS: Mutex<Vec<&'static Counters>> = Mutex::new(Vec::new());
@@ -356,6 +367,7 @@ impl Counters {
         Self {
             single: [const { AtomicU64::new(0) }; Counter::ALL.len()],
             left: [const { AtomicU64::new(0) }; EndReason::ALL.len()],
+            turns: [const { SharedHistogram::new() }; 2],
         }
     }
 
@@ -367,6 +379,14 @@ impl Counters {
     #[inline]
     pub fn add(&self, counter: Counter, count: u64) {
         add(&self.single[counter as usize], count);
+    }
+
+    /// Notes the length of a turn that has ended, if it is measured.
+    #[inline]
+    pub fn end_turn(&self, spoken: Spoken, budget: &Budget) {
+        if let Some((length, weight)) = budget.end() {
+            self.turns[spoken as usize].note_alone(length.as_micros() as u64, weight);
+        }
     }
 
     /// Counts a session that has left its realm.
@@ -389,6 +409,15 @@ pub fn total(counter: Counter) -> u64 {
 /// Number of sessions that ended for that reason.
 pub fn total_left(why: EndReason) -> u64 {
     sum(|counters| &counters.left[why as usize])
+}
+
+/// The lengths of turns of all threads, in microseconds.
+pub fn turns(spoken: Spoken) -> Histogram {
+    let mut all = Histogram::default();
+    for thread in &*THREADS.lock() {
+        all.add(&thread.turns[spoken as usize].read());
+    }
+    all
 }
 
 fn sum(of: impl Fn(&'static Counters) -> &'static AtomicU64) -> u64 {

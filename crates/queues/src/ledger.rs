@@ -7,6 +7,7 @@
 use crate::queues::Entry;
 use crate::queues::Messages;
 use crate::steps::Steps;
+use crate::waits::Waits;
 use crate::{Counts, Deliveries, Journal, MessageContent, Position, Record, StreamChange};
 
 /// The counters of one type of queues, at a place that is a power of two: to find it costs one instruction.
@@ -21,6 +22,8 @@ pub(crate) struct Ledger {
     pub(crate) counts: Counts,
     /// Messages that left queues, by [`crate::QueueKind`].
     pub(crate) deliveries: [OfKind; 3],
+    /// For how long messages waited in queues.
+    pub(crate) waits: Waits,
     pub(crate) steps: Steps,
     /// The store has committed everything up to here.
     pub(crate) committed: Position,

@@ -42,6 +42,7 @@ mod timers;
 mod topology;
 mod transactions;
 mod vhost;
+mod waits;
 
 pub use assembly::ContentAssembly;
 pub use channels::Client;

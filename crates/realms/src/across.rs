@@ -155,6 +155,7 @@ impl SharedRealm {
         let source = Source {
             connection,
             bytes: None,
+            len: 0,
         };
         for serializer in Serializer::ALL {
             if needed[serializer.index()] {

@@ -176,6 +176,7 @@ impl Session {
         let source = Source {
             connection: &self.peer.connection,
             bytes: kept.source(),
+            len: kept.bytes().len(),
         };
         let judged = (question, verdict);
         let handled = realm.handle_judged(Instant::now(), key, message, source, judged);

@@ -9,7 +9,7 @@ use crosstie_auth::wamp::{Answer, Unanswered};
 use crosstie_front::end_reason::EndReason;
 use crosstie_routing::{ClientFeatures, Identity, JoinError, Question, SessionKey, Verdict};
 use crosstie_transport::{Connection, ConnectionLimits};
-use crosstie_wamp::{Dict, Message, SessionId};
+use crosstie_wamp::{Dict, Message, Payload, SessionId};
 use tokio::sync::{oneshot, watch};
 
 use crate::handled::Handled;
@@ -76,7 +76,7 @@ impl Room for SharedRealm {
         message: &Message<'_>,
         connection: &Arc<Connection>,
     ) -> Handled {
-        self.handle(Instant::now(), key, message, source(connection))
+        self.handle(Instant::now(), key, message, source(connection, message))
     }
 
     fn route_judged(
@@ -91,7 +91,7 @@ impl Room for SharedRealm {
             Instant::now(),
             key,
             message,
-            source(connection),
+            source(connection, message),
             judged,
         )
     }
@@ -111,10 +111,12 @@ impl Room for SharedRealm {
     }
 }
 
-fn source(connection: &Arc<Connection>) -> Source<'_> {
+/// A message of the router's own has never been encoded: its length is that of its payload.
+fn source<'s>(connection: &'s Arc<Connection>, message: &Message<'_>) -> Source<'s> {
     Source {
         connection,
         bytes: None,
+        len: message.payload().map_or(0, Payload::len),
     }
 }
 

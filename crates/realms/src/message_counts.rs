@@ -5,6 +5,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crosstie_collections::{Histogram, SharedHistogram};
 use crosstie_transport::thread_number;
 use crosstie_wamp::MessageType;
 
@@ -33,6 +34,8 @@ pub struct RealmMessages {
 pub struct Messages {
     received: [AtomicU64; CODES],
     sent: [AtomicU64; CODES],
+    /// Bytes of the received messages.
+    sizes: SharedHistogram,
 }
 
 impl RealmMessages {
@@ -51,6 +54,15 @@ impl RealmMessages {
         let places = self.places.iter();
         places.map(|place| place.total(direction, kind)).sum()
     }
+
+    /// The bytes of the received messages.
+    pub fn sizes(&self) -> Histogram {
+        let mut sizes = Histogram::default();
+        for place in &*self.places {
+            sizes.add(&place.sizes.read());
+        }
+        sizes
+    }
 }
 
 impl Messages {
@@ -58,7 +70,15 @@ impl Messages {
         Self {
             received: [const { AtomicU64::new(0) }; CODES],
             sent: [const { AtomicU64::new(0) }; CODES],
+            sizes: SharedHistogram::new(),
         }
+    }
+
+    /// Counts a received message of that many bytes, without concurrent writers.
+    #[inline]
+    pub(crate) fn count_received_alone(&self, kind: MessageType, bytes: usize) {
+        self.count_alone(Direction::Received, kind);
+        self.sizes.note_alone(bytes as u64, 1);
     }
 
     /// Counts without concurrent writers: a load and a store, without a bus lock.

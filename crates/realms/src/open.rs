@@ -4,6 +4,7 @@ use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 use std::time::Instant;
 
+use crosstie_front::counters::{Spoken, counters};
 use crosstie_transport::Budget;
 use crosstie_wamp::framing::Item;
 
@@ -217,6 +218,7 @@ impl Open {
     /// Notes the bytes that a turn has appended, and charges the connection for a partial message.
     #[inline]
     pub(super) fn end_turn(&mut self, turn: &Turn) {
+        counters().end_turn(Spoken::Wamp, &turn.budget);
         let appended = crosstie_transport::appended_bytes();
         self.fans_out = appended.saturating_sub(turn.appended_before) >= FAN_OUT_BYTES_MIN;
         let kept = self.frames.kept_bytes();

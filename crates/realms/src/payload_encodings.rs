@@ -37,6 +37,8 @@ pub(crate) struct Source<'s> {
     pub connection: &'s Arc<Connection>,
     /// The buffer of the message's bytes, if others may keep it.
     pub bytes: Option<&'s Bytes>,
+    /// Length of the message in bytes.
+    pub len: usize,
 }
 
 /// A payload that any number of queues may share.

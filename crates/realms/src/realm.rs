@@ -1,10 +1,12 @@
 //! A realm with its lock and its clock.
 
+use std::collections::BTreeMap;
 use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant, SystemTime};
 
+use crosstie_collections::Histogram;
 use crosstie_config::{self as model, LoneSurrogates, UnreadableValues};
 use crosstie_front::connections::Connections;
 use crosstie_front::counters::{Counter, counters};
@@ -23,7 +25,7 @@ use crate::fabric::port::FabricPort;
 use crate::farewell::{Farewell, say_goodbye};
 use crate::handled::Handled;
 use crate::judged::Judged;
-use crate::message_counts::{Direction, Messages, RealmMessages, is_of_sessions};
+use crate::message_counts::{Messages, RealmMessages, is_of_sessions};
 use crate::outbox::RealmOutbox;
 use crate::payload_encodings::{PayloadEncodings, Source};
 use crate::peer::Peer;
@@ -194,7 +196,7 @@ impl SharedRealm {
         self.enter(&mut encodings, EndReason::Closed, |realm, outbox| {
             if !is_of_sessions(message.kind()) {
                 let messages = outbox.messages;
-                messages.count_alone(Direction::Received, message.kind());
+                messages.count_received_alone(message.kind(), source.len);
             }
             let outcome = realm.handle(now, from, message, outbox);
             Handled::of(outcome, realm, outbox)
@@ -297,6 +299,11 @@ impl SharedRealm {
         let peers = realm.handles();
         let meant = peers.filter(|peer| connections.has(&peer.connection));
         meant.cloned().collect()
+    }
+
+    /// Microseconds from CALL to answer, by the role of the caller.
+    pub fn call_times(&self) -> BTreeMap<String, Histogram> {
+        self.realm.lock().call_times()
     }
 
     pub fn counts(&self) -> RealmCounts {

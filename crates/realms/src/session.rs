@@ -170,6 +170,7 @@ impl Session {
                     let place = Source {
                         connection: &self.peer.connection,
                         bytes: source,
+                        len: bytes.len(),
                     };
                     let handled = realm.handle(now, *key, message, place);
                     self.handle_routed(handled, bytes, source)

@@ -302,6 +302,19 @@ impl<H> Context<'_, H> {
         self.events.epoch_us().saturating_add(self.now.0)
     }
 
+    /// Notes that a callee has answered a call of that age.
+    #[inline]
+    pub(crate) fn note_answered(&mut self, caller: Party, since: Time) {
+        if let Some(caller) = caller.session() {
+            let session = &self.sessions[caller];
+            // The role of a session that leaves may be removed, and its slot reused.
+            if session.is_in() {
+                self.roles
+                    .note_answered(session.role, self.now.0.saturating_sub(since.0));
+            }
+        }
+    }
+
     /// Adds to the cost of the input.
     pub(crate) fn spend(&mut self, steps: u32) {
         *self.steps = self.steps.saturating_add(steps);

@@ -1,8 +1,21 @@
 //! Gauges of a realm.
 
+use std::collections::BTreeMap;
+
+use crosstie_collections::Histogram;
+
 use crate::Realm;
 
 impl<H> Realm<H> {
+    /// Microseconds from CALL to the callee's answer, by the caller's role, of calls from this node.
+    pub fn call_times(&self) -> BTreeMap<String, Histogram> {
+        let mut by_role: BTreeMap<String, Histogram> = BTreeMap::new();
+        for (role, times) in self.roles.answered() {
+            by_role.entry(role.to_owned()).or_default().add(times);
+        }
+        by_role
+    }
+
     /// Returns the realm's gauges.
     pub fn counts(&self) -> RealmCounts {
         RealmCounts {

@@ -1,6 +1,6 @@
 //! The node around the routers, for the pages: its start time and its workers.
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use parking_lot::Mutex;
 
@@ -9,6 +9,15 @@ use parking_lot::Mutex;
 pub struct Overview {
     started: Instant,
     workers: Mutex<Vec<WorkerOverview>>,
+    reload: Mutex<LastReload>,
+}
+
+/// The last reload of the configuration.
+#[derive(Clone, Copy, Debug)]
+pub struct LastReload {
+    pub is_applied: bool,
+    /// The time of the last one that was applied; the start is one.
+    pub applied: SystemTime,
 }
 
 /// A worker, for display.
@@ -65,6 +74,10 @@ impl Default for Overview {
         Self {
             started: Instant::now(),
             workers: Mutex::default(),
+            reload: Mutex::new(LastReload {
+                is_applied: true,
+                applied: SystemTime::now(),
+            }),
         }
     }
 }
@@ -77,6 +90,19 @@ impl Overview {
 
     pub fn workers(&self) -> Vec<WorkerOverview> {
         self.workers.lock().clone()
+    }
+
+    /// Notes a reload that was applied or refused.
+    pub fn note_reload(&self, is_applied: bool) {
+        let mut reload = self.reload.lock();
+        reload.is_applied = is_applied;
+        if is_applied {
+            reload.applied = SystemTime::now();
+        }
+    }
+
+    pub fn last_reload(&self) -> LastReload {
+        *self.reload.lock()
     }
 
     pub fn uptime(&self) -> Duration {

@@ -157,9 +157,12 @@ fn may_enter(entrance: &Entrance, request: &Request<Incoming>) -> Result<(), Str
 /// Like `/health`, but a drain makes it answer 503 at once.
 const READY: &str = "/ready";
 
+/// 200 as long as the node answers: for supervisors that restart nodes.
+const LIVE: &str = "/live";
+
 fn page_at(path: &str) -> Option<Page> {
     match path {
-        "/health" | READY => Some(Page::Health),
+        "/health" | READY | LIVE => Some(Page::Health),
         "/metrics" => Some(Page::Metrics),
         "/" => Some(Page::Status),
         _ => None,
@@ -224,6 +227,7 @@ pub(super) fn respond(
         );
     }
     match page {
+        Page::Health if path == LIVE => text(StatusCode::OK, "ok\n".to_owned()),
         Page::Health => health(pages, entrance, path == READY),
         Page::Metrics => {
             let accept = request.headers().get(ACCEPT);

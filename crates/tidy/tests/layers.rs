@@ -29,14 +29,15 @@ const EDGES: &[(&str, &[&str])] = &[
     ("ledger", &["amqp", "queues"]),
     ("store", &["amqp", "disk", "queues", "routing", "wamp"]),
     ("streams", &["amqp", "disk", "queues"]),
-    ("transport", &[]),
+    ("transport", &["collections"]),
     ("testee", &["transport", "wamp"]),
     ("client", &["auth", "wamp"]),
-    ("front", &["auth", "config", "transport"]),
+    ("front", &["auth", "collections", "config", "transport"]),
     (
         "realms",
         &[
             "auth",
+            "collections",
             "config",
             "fabric",
             "front",
@@ -54,6 +55,7 @@ const EDGES: &[(&str, &[&str])] = &[
         &[
             "amqp",
             "auth",
+            "collections",
             "config",
             "front",
             "jetstream",
@@ -89,6 +91,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "auth",
             "broker",
             "client",
+            "collections",
             "config",
             "fabric",
             "front",

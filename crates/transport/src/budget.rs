@@ -1,5 +1,6 @@
 //! Bounds on one peer's turn, so that its input does not delay others.
 
+use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 /// The remainder of a turn.
@@ -22,6 +23,13 @@ const STEPS_MAX: u32 = 16_384;
 const STEPS_PER_LOOK: u32 = 256;
 /// The cost of an item that reports no steps: finding its end in the input and decoding it.
 const STEPS_PER_ITEM: u32 = 8;
+/// One of so many turns that do not read the clock is measured. A prime number, so that no pattern of turns hides.
+const SHORT_TURNS: u32 = 61;
+
+thread_local! {
+    /// Short turns of this thread until one is measured.
+    static UNMEASURED: Cell<u32> = const { Cell::new(SHORT_TURNS - 1) };
+}
 
 impl Budget {
     /// Starts a turn.
@@ -44,6 +52,32 @@ impl Budget {
     /// The remaining steps, unless time is up before.
     pub fn steps_left(&self) -> u32 {
         STEPS_MAX.saturating_sub(self.steps)
+    }
+
+    /// Ends the turn. Returns its length and the number of turns that it stands for, if it is measured: of turns that have
+    /// read the clock each one is, of shorter ones one in so many.
+    #[inline]
+    pub fn end(&self) -> Option<(Duration, u64)> {
+        let weight = match self.steps_at_look > STEPS_PER_LOOK {
+            true => 1,
+            false => {
+                let left = UNMEASURED.get();
+                UNMEASURED.set(left.wrapping_sub(1));
+                if left != 0 {
+                    return None;
+                }
+                u64::from(SHORT_TURNS)
+            }
+        };
+        Some(self.measure(weight))
+    }
+
+    #[cold]
+    fn measure(&self, weight: u64) -> (Duration, u64) {
+        if weight > 1 {
+            UNMEASURED.set(SHORT_TURNS - 1);
+        }
+        (self.begun.elapsed(), weight)
     }
 
     #[cold]
@@ -70,6 +104,19 @@ mod tests {
     fn one_item_may_use_up_a_turn() {
         let mut budget = Budget::begin(Instant::now() + Duration::from_secs(3600));
         assert!(budget.spend(u32::MAX));
+    }
+
+    #[test]
+    fn long_turns_are_measured_and_short_ones_now_and_then() {
+        let mut long = Budget::begin(Instant::now());
+        long.spend(STEPS_PER_LOOK);
+        assert_eq!(long.end().map(|(_, weight)| weight), Some(1));
+        let short = Budget::begin(Instant::now());
+        let weights: u64 = (0..SHORT_TURNS * 3)
+            .filter_map(|_| short.end())
+            .map(|(_, weight)| weight)
+            .sum();
+        assert_eq!(weights, u64::from(SHORT_TURNS) * 3);
     }
 
     #[test]

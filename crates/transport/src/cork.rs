@@ -11,6 +11,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::LocalKey;
+use std::time::{Duration, Instant};
+
+use crosstie_collections::{Histogram, SharedHistogram};
 
 use crate::{Connection, account};
 
@@ -31,6 +34,9 @@ const HELD_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// line is sent 64 receivers at a time, with other connections' turns between.
 const LINE_BYTES_MAX: usize = 8 * 1024 * 1024;
 
+/// A line that is not empty for so long is noted, and timed anew.
+const LASTING: Duration = Duration::from_secs(1);
+
 static NUMBER_LAST: AtomicU32 = AtomicU32::new(0);
 
 thread_local! {
@@ -45,7 +51,28 @@ thread_local! {
     static HELD_BYTES: Cell<usize> = const { Cell::new(0) };
     /// Bytes that this thread has sent since it started.
     static SENT_BYTES: Cell<usize> = const { Cell::new(0) };
+    /// Since when the line of the fan-outs is not empty.
+    static DEFERRED_SINCE: Cell<Option<Instant>> = const { Cell::new(None) };
     static HAS_FLUSHER: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Microseconds from an input with output for more than [`FEW_MAX`] connections until its thread has no more of such
+/// output.
+static FAN_OUTS: SharedHistogram = SharedHistogram::new();
+
+/// The times that fan-outs took, of all threads, in microseconds.
+pub fn fan_outs() -> Histogram {
+    FAN_OUTS.read()
+}
+
+/// Notes a line that does not become empty once a second: a thread that is busy for ever would tell nothing.
+fn note_lasting(since: Instant) {
+    let now = Instant::now();
+    let lasted = now.saturating_duration_since(since);
+    if lasted >= LASTING {
+        FAN_OUTS.note(lasted.as_micros() as u64);
+        DEFERRED_SINCE.set(Some(now));
+    }
 }
 
 /// A number of this thread's own, never 0.
@@ -96,6 +123,9 @@ pub fn uncork() {
         let is_few = touched.len() <= FEW_MAX;
         if !is_few {
             DEFERRED.with_borrow_mut(|deferred| deferred.append(touched));
+            if DEFERRED_SINCE.get().is_none() {
+                DEFERRED_SINCE.set(Some(Instant::now()));
+            }
         }
         is_few
     });
@@ -191,6 +221,11 @@ fn flush_deferred(count_max: usize) -> bool {
     if !is_more {
         APPENDED_BYTES.set(0);
         HELD_BYTES.set(0);
+        if let Some(since) = DEFERRED_SINCE.take() {
+            FAN_OUTS.note(since.elapsed().as_micros() as u64);
+        }
+    } else if let Some(since) = DEFERRED_SINCE.get() {
+        note_lasting(since);
     }
     is_more
 }

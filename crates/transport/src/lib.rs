@@ -60,6 +60,7 @@ pub use budget::Budget;
 pub use clock::now_s;
 pub use connection::Connection;
 pub use cores::Cores;
+pub use cork::fan_outs;
 pub use cork::{
     appended_bytes, is_line_long, is_much_appended, relieve, thread_number, uncork, uncork_all,
     uncork_few,

@@ -86,6 +86,9 @@ impl Node {
                 self.reload(&order, config, &tree)
             }),
         };
+        if !order.is_dry {
+            self.router_options.overview.note_reload(outcome.is_ok());
+        }
         answer(order, outcome);
         self.reloads.is_running = false;
         if let Some(next) = self.reloads.waiting.pop_front() {

@@ -45,6 +45,11 @@ impl Line {
         self.first + self.waiting.len() as u64 - 1
     }
 
+    /// The position of the last.
+    pub(super) fn last_position(&self) -> Option<Position> {
+        self.waiting.back().map(|waiting| waiting.position)
+    }
+
     /// Takes the first, if it is within that position, with its number.
     #[inline(always)]
     pub(super) fn pop_within(&mut self, position: Position) -> Option<(u64, Waiting)> {

@@ -245,6 +245,11 @@ impl Confirms {
         });
     }
 
+    /// The last position that is waited for.
+    pub(crate) fn last_position(&self) -> Option<Position> {
+        self.line.last_position()
+    }
+
     /// Whether waiting channels have yet to be told of an outcome.
     pub(crate) fn has_backlog(&self) -> bool {
         !self.outcomes.is_empty()

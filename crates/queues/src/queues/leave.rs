@@ -5,6 +5,15 @@ use crate::confirms::Confirms;
 use crate::ledger::Ledger;
 use crate::{QueueKey, Record, Time};
 
+/// A message that was taken out of its queue.
+pub(crate) struct Popped {
+    pub(crate) entry: Entry,
+    /// Its delivery count is sent.
+    pub(crate) is_quorum: bool,
+    /// Milliseconds since its arrival; `None` if they are not known.
+    pub(crate) waited_ms: Option<u64>,
+}
+
 /// Departure of messages.
 impl Queues {
     /// Whether a queue has a message to send.
@@ -14,18 +23,22 @@ impl Queues {
         queue.is_some_and(|queue| queue.messages.front().is_some() && queue.returning == 0)
     }
 
-    /// Takes the first message out, and counts it as sent; the caller sends it or puts it back. Also returns whether its
-    /// delivery count is sent (quorum queues).
+    /// Takes the first message out, and counts it as sent; the caller sends it or puts it back.
     #[inline]
-    pub(crate) fn pop(&mut self, key: QueueKey, ledger: &mut Ledger) -> Option<(Entry, bool)> {
+    pub(crate) fn pop(&mut self, now: Time, key: QueueKey, ledger: &mut Ledger) -> Option<Popped> {
         let queue = self.queues.find_mut(key)?;
         let entry = queue.pop()?;
+        let waited_ms = queue.waited(now, &entry);
         let (counters, all) = queue.counters(ledger);
         counters.count_sent(all);
         if entry.is_redelivered {
             counters.count_rare(all, |counts| counts.redelivered += 1);
         }
-        Some((entry, queue.is_quorum()))
+        Some(Popped {
+            entry,
+            is_quorum: queue.is_quorum(),
+            waited_ms,
+        })
     }
 
     /// Returns a message that could not be sent to its place.
@@ -42,10 +55,15 @@ impl Queues {
     }
 
     /// The same for `basic.get`, unless the first message has expired: while many expire, others may follow it.
-    pub(crate) fn pop_unexpired(&mut self, now: Time, key: QueueKey) -> Option<(Entry, bool)> {
+    pub(crate) fn pop_unexpired(&mut self, now: Time, key: QueueKey) -> Option<Popped> {
         let queue = self.queues.find_mut(key)?;
         queue.messages.front().filter(|e| !e.is_expired(now))?;
-        Some((queue.pop()?, queue.is_quorum()))
+        let entry = queue.pop()?;
+        Some(Popped {
+            waited_ms: queue.waited(now, &entry),
+            is_quorum: queue.is_quorum(),
+            entry,
+        })
     }
 
     /// Returns a message to its place.

@@ -10,6 +10,7 @@
 //! It borrows the ledger, and the confirms, which are told of each stored message that is forgotten. Callers pass
 //! whether a queue has consumers. *Never:* a channel, a consumer, an exchange.
 
+mod arrivals;
 mod arrive;
 mod bounds;
 mod crowded;
@@ -39,6 +40,7 @@ pub(crate) use self::deaths::Deaths;
 pub(crate) use self::delayed::Due;
 pub(crate) use self::entry::Entry;
 pub(crate) use self::incoming::{Enqueued, Handling, Incoming};
+pub(crate) use self::leave::Popped;
 pub(crate) use self::messages::Messages;
 pub use self::messages::{LEVELED, level_end};
 pub use self::paging::{Page, Paged, Want};

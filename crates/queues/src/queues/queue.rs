@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crosstie_amqp::{Properties, Table, TableBuf};
 
+use super::arrivals::Arrivals;
 use super::crowded::Relief;
 use super::entry::Entry;
 use super::messages::{Messages, placed};
@@ -61,6 +62,8 @@ pub(crate) struct Queue {
     pub(super) unused_timer: Option<Time>,
     /// The time of the timer for its first message.
     pub(super) head_timer: Option<Time>,
+    /// When its messages arrived, if any waits.
+    pub(super) arrivals: Option<Box<Arrivals>>,
 }
 
 impl Queue {
@@ -103,6 +106,7 @@ impl Queue {
             used_at: now,
             unused_timer: None,
             head_timer: None,
+            arrivals: None,
         }
     }
 
@@ -144,6 +148,33 @@ impl Queue {
             0 => age,
             _ => placed(age, level),
         }
+    }
+
+    /// Notes the time of a message that is about to be [pushed](Self::push). A queue with priorities is not in the order
+    /// of its arrivals.
+    #[inline]
+    pub(crate) fn note_arrival(&mut self, now: Time, entry: &Entry) {
+        if self.messages.is_empty() {
+            self.arrivals = None;
+        }
+        if self.settings.priority_max == 0 {
+            let first = self.messages.front().map(|first| first.place);
+            let arrivals = self.arrivals.get_or_insert_default();
+            arrivals.note(entry.place, now, first);
+        }
+    }
+
+    /// The milliseconds that the message just taken out has waited, if they are known.
+    #[inline]
+    pub(super) fn waited(&mut self, now: Time, entry: &Entry) -> Option<u64> {
+        let waited = match entry.is_redelivered {
+            true => None,
+            false => self.arrivals.as_mut()?.waited(entry.place, now),
+        };
+        if self.messages.is_empty() {
+            self.arrivals = None;
+        }
+        waited
     }
 
     /// The id under which the store has that message, if it has it.

@@ -19,6 +19,11 @@ impl<H> Vhost<H> {
         self.channels.flush_charges(out);
     }
 
+    /// The last position that a confirm or a commit waits for.
+    pub fn last_confirm(&self) -> Option<Position> {
+        self.confirms.last_position()
+    }
+
     /// The store has committed everything up to there: sends the waiting confirms.
     pub fn handle_committed(&mut self, position: Position, out: &mut dyn Outbox<H>) {
         self.begin();

@@ -4,7 +4,7 @@ use super::Vhost;
 use crate::channels::{Channels, Delivery, Outgoing};
 use crate::consumers::{Consumers, Next, Sent};
 use crate::ledger::Ledger;
-use crate::queues::Entry;
+use crate::queues::{Entry, Popped};
 use crate::{ChannelKey, ConnectionKey, Outbox, QueueKey, Refused, Time};
 
 impl<H> Vhost<H> {
@@ -35,17 +35,26 @@ impl<H> Vhost<H> {
             let Some(next) = self.next_consumer(key) else {
                 break;
             };
-            let Some((entry, is_quorum)) = self.queues.pop(key, &mut self.ledger) else {
+            let Some(popped) = self.queues.pop(now, key, &mut self.ledger) else {
                 break;
             };
+            let Popped {
+                entry,
+                is_quorum,
+                waited_ms,
+            } = popped;
             match self.send_entry(next, &entry, is_quorum, out) {
                 Ok(sent) if sent.needs_ack => {
+                    self.ledger.waits.note(waited_ms);
                     if is_quorum {
                         self.queues.count_delivery(key, &entry, &mut self.ledger);
                     }
                     self.hold(now, key, sent, entry);
                 }
-                Ok(_) => self.forget(key, &entry),
+                Ok(_) => {
+                    self.ledger.waits.note(waited_ms);
+                    self.forget(key, &entry);
+                }
                 Err(_) => {
                     self.ledger.steps.spend(1);
                     self.queues.put_back(key, entry, &mut self.ledger);

@@ -62,6 +62,7 @@ impl<H> Vhost<H> {
                 channels.hold(sent.channel, sent.tag, delivery);
             }
             None => {
+                queue.note_arrival(now, &entry);
                 queue.push(entry, &mut self.ledger);
                 let is_deep = queue.is_deep();
                 if queue.needs_trim() {

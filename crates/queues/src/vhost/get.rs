@@ -6,7 +6,7 @@ use crosstie_amqp::method::{BasicGet, BasicGetEmpty, BasicGetOk};
 use super::Vhost;
 use super::methods::Context;
 use crate::channels::{Delivery, Outgoing};
-use crate::queues::Entry;
+use crate::queues::{Entry, Popped};
 use crate::topology::Resource;
 use crate::{ChannelKey, Fault, Outbox, QueueKey, Refused, Time};
 
@@ -23,7 +23,7 @@ impl<H> Vhost<H> {
         self.check_gettable(context, key)?;
         self.touch(now, key);
         self.drop_expired(now, key);
-        let Some((entry, is_quorum)) = self.queues.pop_unexpired(now, key) else {
+        let Some(popped) = self.queues.pop_unexpired(now, key) else {
             if self.queues.find(key).is_none() {
                 return Ok(());
             }
@@ -33,6 +33,11 @@ impl<H> Vhost<H> {
             let empty = BasicGetEmpty { cluster_id: "" };
             return self.answer(context.channel, false, empty, out);
         };
+        let Popped {
+            entry,
+            is_quorum,
+            waited_ms,
+        } = popped;
         // Expired messages behind it do not count.
         self.drop_expired(now, key);
         match self.send_got(context.channel, key, &entry, is_quorum, out) {
@@ -40,10 +45,12 @@ impl<H> Vhost<H> {
             // message stays.
             Err(_) => self.queues.insert(key, entry, &self.ledger),
             Ok(_) if method.no_ack => {
+                self.ledger.waits.note(waited_ms);
                 self.count_got(context.channel, key, &entry, true);
                 self.forget(key, &entry);
             }
             Ok(tag) => {
+                self.ledger.waits.note(waited_ms);
                 if is_quorum {
                     self.queues.count_delivery(key, &entry, &mut self.ledger);
                 }

@@ -2,11 +2,13 @@
 
 use std::fmt;
 
+use crosstie_collections::Histogram;
+
 use super::Vhost;
 use crate::status::{
     BindingStatus, ChannelStatus, ConsumerStatus, Counts, ExchangeStatus, QueueStatus,
 };
-use crate::{ConnectionKey, Outbox, QueueKey, Time};
+use crate::{ConnectionKey, Outbox, QueueKey, QueueKind, Sizes, Time};
 
 /// Why an operator's request failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -129,6 +131,18 @@ impl<H> Vhost<H> {
                 })
             })
         })
+    }
+
+    /// The sizes of published bodies, and their number.
+    pub fn body_sizes(&self) -> (Sizes, u64) {
+        (self.ledger.counts.sizes, self.ledger.counts.published)
+    }
+
+    /// Milliseconds that messages waited in queues until they were sent.
+    pub fn queue_waits(&self) -> Histogram {
+        let kinds = [QueueKind::Classic, QueueKind::Quorum];
+        let sent = kinds.map(|kind| self.ledger.deliveries[kind as usize].0.all());
+        self.ledger.waits.of_sent(sent.iter().sum())
     }
 
     /// Walks all queues.

@@ -6,6 +6,7 @@
 
 mod certificates;
 mod fabric;
+mod histograms;
 mod ledger;
 mod process;
 mod realm_counts;
@@ -49,6 +50,9 @@ pub(crate) fn metrics(routers: &[Arc<Router>], form: Form) -> String {
     register_totals(&mut registry);
     register_handshakes(&mut registry, routers);
     register_denials(&mut registry, routers);
+    let of_worker = |(router, realm): (&Router, _)| (router.id().to_owned(), realm);
+    let times = amqp::vhost_times(brokers(routers));
+    histograms::register(&mut registry, realms(routers).map(of_worker), times);
     let of_realms = realms(routers).map(|(router, realm)| {
         let name = realm.name().to_owned();
         let labels = [("worker", router.id().to_owned()), ("realm", name)];
@@ -81,6 +85,10 @@ pub(crate) fn metrics(routers: &[Arc<Router>], form: Form) -> String {
         .first()
         .map(|router| router.grounds.overview.workers());
     workers::register(&mut registry, &overview.unwrap_or_default());
+    if let Some(router) = routers.first() {
+        let reload = router.grounds.overview.last_reload();
+        workers::register_reload(&mut registry, reload);
+    }
     let links = routers.iter().map(|r| (r.id(), r.rlinks.all()));
     rlink_metrics::register(&mut registry, links);
     let mut gauge = |name: &str, help: &str, value: usize| {

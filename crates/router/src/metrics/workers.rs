@@ -1,9 +1,11 @@
 //! Metrics of the node's workers and their components, as known to the controller.
 
-use crosstie_site::overview::{COMPONENT_STATES, WorkerOverview};
+use std::time::UNIX_EPOCH;
+
+use crosstie_site::overview::{COMPONENT_STATES, LastReload, WorkerOverview};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::registry::Registry;
 
 type ByWorker<M> = Family<[(&'static str, String); 1], M>;
@@ -41,5 +43,20 @@ pub(super) fn register(registry: &mut Registry, workers: &[WorkerOverview]) {
         "component_failures",
         "Components that could not be loaded, or that an exception ended",
         failures,
+    );
+}
+
+/// The start counts as the first reload.
+pub(super) fn register_reload(registry: &mut Registry, reload: LastReload) {
+    registry.register(
+        "config_last_reload_successful",
+        "1 if the last reload was applied, or there was none; 0 if it was refused",
+        ConstGauge::new(i64::from(reload.is_applied)),
+    );
+    let applied_s = reload.applied.duration_since(UNIX_EPOCH);
+    registry.register(
+        "config_last_reload_success_timestamp_seconds",
+        "When the configuration in force was read, in seconds since 1970",
+        ConstGauge::new(applied_s.map_or(0.0, |since| since.as_secs_f64())),
     );
 }

@@ -8,6 +8,7 @@ mod authorizer;
 mod cache;
 mod caches;
 mod crossbar_order;
+mod figures;
 mod levels;
 mod permission;
 mod question;
@@ -26,6 +27,7 @@ pub use self::verdict::{Decision, RefusalCause, Verdict};
 
 use std::sync::Arc;
 
+use crosstie_collections::Histogram;
 use crosstie_wamp::MatchPolicy;
 use slab::Slab;
 
@@ -86,6 +88,8 @@ struct Rules {
     trustlevel: Option<u16>,
     levels: Option<Box<Levels>>,
     may_forward: bool,
+    /// Microseconds from a CALL of the role to its answer.
+    answered: Histogram,
 }
 
 /// A rule beside the permissions.
@@ -129,6 +133,7 @@ impl Roles {
         self.give_trustlevels |= role.gives_trustlevels();
         let former = &self.rules[index.0 as usize];
         (rules.sessions, rules.keepers) = (former.sessions, former.keepers);
+        rules.answered = former.answered;
         if let Some(limited) = rules
             .limited
             .as_mut()
@@ -216,17 +221,6 @@ impl Roles {
             limited.map(|limited| limited.limits).unwrap_or_default()
         };
         limits(&self.rules[role.0 as usize].limited).least(limits(&self.everybody))
-    }
-
-    /// Number of sessions with the role.
-    pub(crate) fn sessions(&self, role: RoleIndex) -> usize {
-        self.rules[role.0 as usize].sessions
-    }
-
-    /// Number of sessions with a role of one of those names.
-    pub(crate) fn sessions_of(&self, names: &[&str]) -> usize {
-        let meant = self.rules.iter().filter(|(_, r)| names.contains(&&*r.name));
-        meant.map(|(_, rules)| rules.sessions).sum()
     }
 
     /// Asserts that the session counts are right. Walks everything.
@@ -459,6 +453,7 @@ impl Rules {
             trustlevel: role.trustlevel,
             levels: Levels::of_permissions(permissions, random),
             may_forward: role.may_forward,
+            answered: Histogram::default(),
         }
     }
 

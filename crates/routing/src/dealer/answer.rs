@@ -39,6 +39,7 @@ impl Dealer {
         else {
             return was_sent(context, from, invocation, MessageType::Yield);
         };
+        context.note_answered(call.caller, call.since);
         if call.rare.is_some() {
             self.end_rare(context, &call, true);
         }
@@ -135,6 +136,7 @@ impl Dealer {
         payload: Payload<'_>,
     ) {
         let call = self.end(context, key);
+        context.note_answered(call.caller, call.since);
         // A callee may not speak for the router: details that the router sets are removed.
         let details: Dict = details
             .iter()

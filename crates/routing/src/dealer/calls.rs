@@ -36,6 +36,8 @@ pub(super) struct Call {
     pub(super) timeout_ms: u64,
     /// When the timeout expires, if there is one. Written only by [`Calls`].
     deadline: Time,
+    /// When its CALL arrived. Written only by [`Calls`].
+    pub(super) since: Time,
     /// The call's place in the caller's list of open calls.
     place_at_caller: u32,
 }
@@ -110,6 +112,7 @@ impl Call {
             rare: None,
             timeout_ms: 0,
             deadline: Time(0),
+            since: Time(0),
             place_at_caller: 0,
         }
     }
@@ -150,6 +153,7 @@ impl Calls {
         let calls = sessions.calls_of(call.caller);
         let room = calls.capacity();
         call.place_at_caller = push(calls, key);
+        call.since = now;
         if call.timeout_ms > 0 {
             call.deadline = now.after_ms(call.timeout_ms);
             self.deadlines.insert((call.deadline, key));
