@@ -60,6 +60,43 @@ macro_rules! read_field {
     };
 }
 
+/// An argument of a method.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Argument<'a> {
+    Number(u64),
+    Bit(bool),
+    Text(&'a str),
+    Bytes(&'a [u8]),
+    Table(Table<'a>),
+}
+
+macro_rules! argument {
+    (octet, $value:expr) => {
+        Argument::Number($value.into())
+    };
+    (short, $value:expr) => {
+        Argument::Number($value.into())
+    };
+    (long, $value:expr) => {
+        Argument::Number($value.into())
+    };
+    (longlong, $value:expr) => {
+        Argument::Number($value)
+    };
+    (bit, $value:expr) => {
+        Argument::Bit($value)
+    };
+    (shortstr, $value:expr) => {
+        Argument::Text($value)
+    };
+    (longstr, $value:expr) => {
+        Argument::Bytes($value)
+    };
+    (table, $value:expr) => {
+        Argument::Table($value)
+    };
+}
+
 macro_rules! methods {
     ($(
         $(#[$doc:meta])*
@@ -150,6 +187,16 @@ macro_rules! methods {
             pub fn ids(&self) -> (u16, u16) {
                 match self {
                     $(Self::$name(_) => ($class, $method),)*
+                }
+            }
+
+            /// Its arguments by name.
+            pub fn arguments(&self) -> Vec<(&'static str, Argument<'a>)> {
+                match self {
+                    $(Self::$name(method) => {
+                        let _ = method;
+                        vec![$((stringify!($field), argument!($kind, method.$field)),)*]
+                    })*
                 }
             }
 

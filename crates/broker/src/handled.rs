@@ -18,6 +18,19 @@ pub(super) enum Handled {
     End(End),
 }
 
+impl Handled {
+    /// The handled bytes of an input, as far as known: at an end all of them.
+    pub(super) fn consumed(&self, input: &[u8]) -> usize {
+        match self {
+            Self::Done { consumed }
+            | Self::Wait { consumed, .. }
+            | Self::Yield { consumed }
+            | Self::HandOver { consumed } => *consumed,
+            Self::End(_) => input.len(),
+        }
+    }
+}
+
 /// The reason why a conversation changes its state.
 pub(super) enum End {
     /// The client closes the connection.

@@ -72,6 +72,7 @@ mod stream_line;
 mod streams;
 pub mod sums;
 mod totals;
+mod trace;
 mod turn;
 mod turned_away;
 mod unfinished;

@@ -130,6 +130,10 @@ impl Open {
         }
         let uncommitted_bytes = turn.uncommitted_bytes(*key);
         let journaled = turn.finish();
+        if peer.connection.is_tapped() {
+            peer.connection
+                .tap_received(&input[..handled.consumed(input)]);
+        }
         // Deliveries are sent before the confirms of their messages, because an answer to a delivery is usually urgent
         // and a confirm is not.
         crosstie_transport::uncork_few();

@@ -56,6 +56,7 @@ const GROUPS: [Group; 4] = [
             ("registrations", "List WAMP registrations: procedures"),
             ("subscriptions", "List WAMP subscriptions: topics"),
             ("kill", "End WAMP sessions and AMQP connections"),
+            ("trace", "Print the messages of a session or connection"),
             (
                 "cluster",
                 "Set up and watch several nodes of the same realms",

@@ -51,6 +51,7 @@ mod stop;
 mod store;
 mod subscribe;
 mod tail;
+mod trace;
 mod upgrade;
 mod version;
 mod wamp_arguments;
@@ -104,6 +105,7 @@ enum Command {
     #[command(visible_alias = "topics")]
     Subscriptions(queues::sessions::SubscriptionsArguments),
     Kill(queues::kill::KillArguments),
+    Trace(trace::Arguments),
     Top(queues::top::TopArguments),
     Context(context::Arguments),
     WaitFor(awaiting::Arguments),
@@ -189,6 +191,7 @@ pub fn main() -> ExitCode {
         Command::Subscriptions(arguments) => queues::sessions::subscriptions(&arguments),
         Command::Top(arguments) => queues::top::run(&arguments),
         Command::Kill(arguments) => queues::kill::run(arguments),
+        Command::Trace(arguments) => trace::run(&arguments),
         Command::Context(arguments) => context::run(arguments),
         Command::WaitFor(arguments) => awaiting::run(arguments),
         Command::Cluster(command) => cluster::run(command),

@@ -84,6 +84,7 @@ pub use part::{
     transport_from_json, worker_from_json,
 };
 pub use problem::{Problem, Severity, Source, render};
+pub use secrets::is_secret;
 pub use tree::{Format, Span};
 
 /// The environment: the value of a variable, if it is set.

@@ -33,7 +33,7 @@ pub(crate) fn is_secret_key(key: &'static str) -> bool {
 }
 
 /// Whether a key of this name holds a secret.
-pub(crate) fn is_secret(key: &str) -> bool {
+pub fn is_secret(key: &str) -> bool {
     const WORDS: &[&str] = &[
         "password",
         "passwd",

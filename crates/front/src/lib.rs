@@ -34,4 +34,5 @@ pub mod sockets;
 pub mod stamp;
 pub mod timer;
 pub mod tls_files;
+pub mod trace;
 pub mod watch;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use crosstie_config::{Limits, ShutdownTrigger};
-use crosstie_router::{Admin, Router, RouterOptions, handed};
+use crosstie_router::{Admin, Router, RouterOptions, Traces, handed};
 use serde_json::json;
 use tokio::sync::mpsc;
 use tracing::{info, warn};
@@ -66,6 +66,8 @@ pub struct Node {
     pub(crate) upgrade: Option<Upgrade>,
     /// An upgrade that waits until the node is ready.
     pub(crate) upgrade_waiting: Option<UpgradeOrder>,
+    /// Traces of sessions and connections.
+    pub(crate) traces: Traces,
     /// Number of upgrades that were begun.
     pub(crate) upgrades: u64,
     /// The process that serves in the place of this one, which ends.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use crosstie_config::{AuditLog, CONSOLE, Config, ShutdownTrigger, Worker as Definition};
-use crosstie_router::{Audit, RouterOptions};
+use crosstie_router::{Audit, RouterOptions, Traces};
 use tokio::sync::mpsc;
 use tracing::{info, warn};
 
@@ -102,8 +102,7 @@ impl Node {
     pub async fn start(config: Config, options: Options) -> Result<Self, StartError> {
         let (events, incoming) = mpsc::unbounded_channel();
         let audit = config.audit_log.as_ref();
-        let audit = audit.map(|log| open_audit(log, &options));
-        let audit = audit.transpose()?;
+        let audit = audit.map(|log| open_audit(log, &options)).transpose()?;
         let place = Place {
             directory: options.directory.clone(),
             private: options.private,
@@ -159,6 +158,7 @@ impl Node {
             occupied: options.occupied,
             upgrade: None,
             upgrade_waiting: None,
+            traces: Traces::default(),
             upgrades: 0,
             succeeded: None,
             awaits_former: false,

@@ -67,6 +67,7 @@ mod started_role;
 mod stored;
 pub(crate) mod supervision;
 mod surrogates;
+pub mod trace;
 mod unreadable;
 pub mod upgrade;
 mod welcome;

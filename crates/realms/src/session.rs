@@ -109,6 +109,9 @@ impl Session {
         now: Instant,
     ) -> ControlFlow<()> {
         let (serializer, is_limited) = (self.peer.wire.serializer, self.is_limited);
+        if self.peer.connection.is_tapped() {
+            self.peer.connection.tap_received(bytes);
+        }
         if is_limited && let Some(max) = self.message_bytes_max().filter(|&max| bytes.len() > max) {
             return self.abort_too_long(bytes.len(), max);
         }

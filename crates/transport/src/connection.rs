@@ -36,6 +36,7 @@ pub struct Connection {
     has_spoken: AtomicBool,
     /// Tells the sweep without the lock of `out`.
     pub(crate) has_filter: AtomicBool,
+    pub(crate) is_tapped: AtomicBool,
     note: AtomicU8,
 }
 
@@ -76,6 +77,7 @@ impl Connection {
             given_up: AtomicBool::new(false),
             has_spoken: AtomicBool::new(false),
             has_filter: AtomicBool::new(false),
+            is_tapped: AtomicBool::new(false),
             note: AtomicU8::new(0),
         }
     }

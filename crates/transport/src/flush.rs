@@ -18,9 +18,10 @@ use crate::descriptors::{Room, is_shortage};
 use crate::out::{Out, Phase};
 use crate::pump::is_transient;
 use crate::queue::Queue;
+use crate::tap::tap_sent;
 use crate::{
-    Connection, Filter, Filtered, Refused, Socket, Stage, account, clock, cork, meter, readiness,
-    workers,
+    Connection, Filter, Filtered, Refused, Socket, Stage, Tap, account, clock, cork, meter,
+    readiness, workers,
 };
 
 /// Batches that a thread sends for one connection before it serves the others.
@@ -46,6 +47,7 @@ pub(crate) enum Sent {
 struct Batch<'c> {
     queue: Queue,
     filter: Option<Arc<Mutex<dyn Filter>>>,
+    tap: Option<Arc<dyn Tap>>,
     stage: Option<&'c Mutex<dyn Stage>>,
     /// The stage says goodbye.
     is_last: bool,
@@ -180,6 +182,7 @@ impl Connection {
         let mut batch = Batch {
             queue: Queue::default(),
             filter: None,
+            tap: None,
             stage,
             is_last: false,
         };
@@ -188,10 +191,12 @@ impl Connection {
             batch.stage = None;
         } else if let Some(unfiltered) = out.take_unfiltered() {
             batch.queue = unfiltered;
+            batch.tap = out.tap().cloned();
         } else if !out.queue.is_empty() || out.stage_stirred {
             batch.queue = mem::take(&mut out.queue);
             // Read under the lock: a filter that is set from now on is for later bytes.
             batch.filter = out.filter().cloned();
+            batch.tap = out.tap().cloned();
             out.stage_stirred = false;
         } else if out.phase == Phase::Finishing && stage.is_some() && !out.farewell_said {
             out.farewell_said = true;
@@ -247,6 +252,9 @@ impl Batch<'_> {
     /// Applies the filter and the stage, which most connections do not have.
     fn transformed(self, connection: &Arc<Connection>) -> io::Result<Queue> {
         let mut queue = self.queue;
+        if let Some(tap) = self.tap {
+            tap_sent(&*tap, &queue);
+        }
         if let Some(filter) = self.filter
             && !queue.is_empty()
         {

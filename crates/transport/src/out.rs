@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use crate::Filter;
 use crate::account::{Account, Debt, Kind};
 use crate::ledger::{Coming, Ledger};
 use crate::overflow::Own;
 use crate::queue::Queue;
+use crate::{Filter, Tap};
 
 /// The bounds of every connection of a listener.
 #[derive(Debug)]
@@ -78,6 +78,7 @@ pub(crate) struct Rare {
     /// The receiver's own bounds, if it has any.
     pub(crate) own: Option<Box<Own>>,
     pub(crate) filter: Option<Arc<Mutex<dyn Filter>>>,
+    pub(crate) tap: Option<Arc<dyn Tap>>,
     wakers: Option<Box<Wakers>>,
 }
 
@@ -483,9 +484,11 @@ impl Rare {
             ledger,
             own,
             filter,
+            tap,
             wakers,
         } = self;
         let has_bytes = unfiltered.is_some() || rest.is_some();
-        !has_bytes && ledger.is_none() && own.is_none() && filter.is_none() && wakers.is_none()
+        let is_watched = filter.is_some() || tap.is_some();
+        !has_bytes && !is_watched && ledger.is_none() && own.is_none() && wakers.is_none()
     }
 }

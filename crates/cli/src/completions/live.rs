@@ -54,7 +54,7 @@ const fn source(list: &'static List, key: &'static str, about: &'static [&'stati
 pub(super) fn kind(path: &[&str], id: &str) -> Option<Kind> {
     Some(match (path, id) {
         (["context", "select" | "remove"], "name") | (_, "context") => Kind::Contexts,
-        (["kill"], "ids") => Kind::Rows(&EITHER),
+        (["kill"], "ids") | (["trace"], "id") => Kind::Rows(&EITHER),
         (["amqp", "publish"], "routing_key") | (_, "queue" | "queues") => Kind::Rows(&QUEUE),
         (_, "exchange") => Kind::Rows(&EXCHANGE),
         (["call"] | ["wait-for", "procedure"], "procedure") => Kind::Rows(&PROCEDURE),

@@ -52,6 +52,17 @@ async fn kill(realm: &ManagementRealm, id: u64, reason: Option<&str>) -> Result<
         Err(Refused::Here(_)) => {}
         Err(refused) => return Err(refused),
     }
+    let worker = worker_with_connection(realm, id).await?;
+    let procedure = format!("crossbar.worker.{worker}.close_amqp_connection");
+    realm.call(&procedure, args![id, reason]).await?;
+    Ok(format!("Closed connection {id}"))
+}
+
+/// The one worker with an AMQP connection of that number. The error says that there is no session of that id either.
+pub(crate) async fn worker_with_connection(
+    realm: &ManagementRealm,
+    id: u64,
+) -> Result<String, Refused> {
     let nothing = || {
         let text = format!(
             "there is neither a session nor a connection {id}; `crosstie sessions` and `crosstie connections` list them"
@@ -69,20 +80,17 @@ async fn kill(realm: &ManagementRealm, id: u64, reason: Option<&str>) -> Result<
             with_it.push(broker.worker);
         }
     }
-    let worker = match with_it.as_slice() {
-        [] => return Err(nothing()),
-        [worker] => worker,
+    match with_it.as_slice() {
+        [] => Err(nothing()),
+        [worker] => Ok(worker.clone()),
         workers => {
             let text = format!(
                 "more than one worker has a connection {id}: name one of {} with --worker",
                 workers.join(", ")
             );
-            return Err(Refused::Here(text));
+            Err(Refused::Here(text))
         }
-    };
-    let procedure = format!("crossbar.worker.{worker}.close_amqp_connection");
-    realm.call(&procedure, args![id, reason]).await?;
-    Ok(format!("Closed connection {id}"))
+    }
 }
 
 /// Whether a worker has that connection: each worker counts its own.

@@ -41,7 +41,7 @@ const READING: [&str; 31] = [
 ];
 
 /// Further procedures of the administrator.
-const CHANGING: [&str; 14] = [
+const CHANGING: [&str; 18] = [
     "crossbar.get_log",
     "crossbar.get_worker_log",
     "crossbar.reload",
@@ -56,6 +56,10 @@ const CHANGING: [&str; 14] = [
     "crossbar.worker..delete_amqp_exchange",
     "crossbar.worker..close_amqp_connection",
     "crossbar.worker..move_amqp_vhost",
+    "crossbar.worker..trace_router_session",
+    "crossbar.worker..trace_amqp_connection",
+    "crossbar.read_trace",
+    "crossbar.end_trace",
 ];
 
 /// The roles of the console.

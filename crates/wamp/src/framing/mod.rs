@@ -182,6 +182,15 @@ impl Framing {
         }
     }
 
+    /// Whether a frame has a batch.
+    pub fn is_batched(self) -> bool {
+        match self {
+            Self::WebSocketServer { batched } | Self::WebSocketClient { batched, .. } => batched,
+            Self::WebSocketServerAutobahn => true,
+            Self::RawSocket | Self::LongPoll => false,
+        }
+    }
+
     /// In one word: `rawsocket`, `websocket`, `longpoll`.
     pub fn name(self) -> &'static str {
         match self {

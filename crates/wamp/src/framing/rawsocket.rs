@@ -244,6 +244,21 @@ fn uncommon_length(prefix: u32) -> Result<u32, FramingError> {
     }
 }
 
+/// The first frame of this side's own output: its message, or `None` for a ping or pong, and the frame's length. `None` if
+/// the bytes do not begin with a frame.
+pub fn sent_frame(bytes: &[u8]) -> Option<(Option<&[u8]>, usize)> {
+    let (prefix, rest) = bytes.split_first_chunk::<PREFIX_LENGTH>()?;
+    let prefix = u32::from_be_bytes(*prefix);
+    let kind = (prefix >> 24) as u8;
+    let length = match kind {
+        0 => prefix,
+        _ => uncommon_length(prefix).ok()?,
+    } as usize;
+    let payload = rest.get(..length)?;
+    let message = (kind & KIND == 0).then_some(payload);
+    Some((message, PREFIX_LENGTH + length))
+}
+
 /// Whether a frame (prefix and message) may be sent to a peer that announced `peer_length_max`.
 #[inline]
 pub fn fits(frame_length: usize, peer_length_max: usize) -> bool {

@@ -12,6 +12,7 @@ mod replicated;
 mod router;
 mod sessions;
 mod time;
+mod traces;
 mod workers;
 
 use crosstie_client::{ApplicationError, Arguments, Invocation, args};
@@ -26,7 +27,7 @@ use crate::event::{Event, Events};
 use crate::node::Node;
 
 /// All procedures.
-pub(super) static PROCEDURES: [&[Procedure]; 10] = [
+pub(super) static PROCEDURES: [&[Procedure]; 11] = [
     &node::PROCEDURES,
     &workers::PROCEDURES,
     &router::PROCEDURES,
@@ -37,6 +38,7 @@ pub(super) static PROCEDURES: [&[Procedure]; 10] = [
     &amqp_definitions::PROCEDURES,
     &components::PROCEDURES,
     &host_monitor::PROCEDURES,
+    &traces::PROCEDURES,
 ];
 
 /// Passes a call to the node's loop, and waits for its answer.

@@ -24,7 +24,11 @@ impl Procedure {
     /// Whether it may be called during an upgrade: it only reads, or ends the node.
     pub(in crate::management) fn is_harmless(&self) -> bool {
         let name = self.uri.rsplit('.').next().unwrap_or_default();
-        name.starts_with("get_") || self.uri == "crossbar.shutdown"
+        name.starts_with("get_")
+            || matches!(
+                self.uri,
+                "crossbar.shutdown" | "crossbar.read_trace" | "crossbar.end_trace"
+            )
     }
 
     /// Whether the URI has a placeholder for a worker's id.
