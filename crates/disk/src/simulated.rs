@@ -27,6 +27,8 @@ struct Inner {
     number_last: u64,
     random: u64,
     bytes_max: u64,
+    /// Bytes of all reads.
+    read_bytes: u64,
     /// Operations until the disk fails with this error, and how often it does.
     fails_in: Option<(u64, io::ErrorKind, u64)>,
     /// Operations until nothing works any more: the process has ended.
@@ -78,6 +80,11 @@ impl SimulatedDisk {
     /// Bytes of all files.
     pub fn used_bytes(&self) -> u64 {
         self.lock().used()
+    }
+
+    /// Bytes that were read so far.
+    pub fn read_bytes(&self) -> u64 {
+        self.lock().read_bytes
     }
 
     /// The process ends: what it wrote stays.
@@ -408,13 +415,14 @@ impl DiskFile for SimulatedFile {
     }
 
     fn read_at(&self, bytes: &mut [u8], at: u64) -> io::Result<usize> {
-        let inner = self.disk.lock();
+        let mut inner = self.disk.lock();
         let Some(file) = inner.files.get(&self.number) else {
             return Err(io::ErrorKind::NotFound.into());
         };
         let found = file.bytes.get(at as usize..).unwrap_or_default();
         let count = found.len().min(bytes.len());
         bytes[..count].copy_from_slice(&found[..count]);
+        inner.read_bytes += count as u64;
         Ok(count)
     }
 

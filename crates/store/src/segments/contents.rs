@@ -1,6 +1,7 @@
 //! Reads what a store has: all of it as it was at one time, or messages of queues from a place on.
 
 mod pages;
+mod reach;
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -19,6 +20,7 @@ use super::segment::segment_name;
 use super::state::{IndexPlace, State};
 
 pub(crate) use pages::{Found, TOGETHER_BYTES, Wanted};
+use reach::Reach;
 
 /// The record at a place of a queue; `None` if it is not as it was written.
 #[derive(Clone, Debug)]
@@ -129,8 +131,9 @@ impl Part {
             }
         }
         entries.sort_unstable();
+        let offsets = entries.iter().filter_map(|(offset, ..)| *offset);
         let mut source = match &file {
-            Some(file) => Some(Source::new(&**file, Salt::of(store))?),
+            Some(file) => Some(Source::new(&**file, Salt::of(store), offsets)?),
             None => None,
         };
         for (offset, queue, place, deliveries) in entries {
@@ -187,19 +190,26 @@ fn missing(queue: QueueKey) -> Item {
 /// Messages of one segment.
 pub(crate) struct Source<'f> {
     window: Window<'f>,
+    reach: Reach,
     /// Contents that several of its messages share.
     shared: HashMap<u32, Arc<MessageContent>>,
 }
 
 impl<'f> Source<'f> {
-    pub(crate) fn new(file: &'f dyn DiskFile, salt: Salt) -> io::Result<Self> {
+    /// Of the records at these offsets.
+    pub(crate) fn new(
+        file: &'f dyn DiskFile,
+        salt: Salt,
+        offsets: impl Iterator<Item = u32>,
+    ) -> io::Result<Self> {
         Ok(Self {
             window: Window::new(file, salt)?,
+            reach: Reach::of(offsets.collect()),
             shared: HashMap::new(),
         })
     }
 
-    /// The item that the index has at an offset.
+    /// The item that the index has at one of the offsets.
     pub(crate) fn item(
         &mut self,
         queue: QueueKey,
@@ -207,6 +217,7 @@ impl<'f> Source<'f> {
         offset: u32,
         deliveries: Option<u32>,
     ) -> io::Result<Item> {
+        self.window.end_at(self.reach.end(offset));
         let Some((header, payload)) = self.window.record(offset.into())? else {
             return Ok(missing(queue));
         };

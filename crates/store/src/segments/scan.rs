@@ -244,6 +244,8 @@ pub(crate) struct Window<'f> {
     file_bytes: u64,
     bytes: Vec<u8>,
     start: u64,
+    /// Nothing from there on is read before it is needed.
+    end: u64,
 }
 
 const WINDOW_BYTES: u64 = 1 << 20;
@@ -256,7 +258,13 @@ impl<'f> Window<'f> {
             file_bytes: file.bytes()?,
             bytes: Vec::new(),
             start: 0,
+            end: u64::MAX,
         })
+    }
+
+    /// Ends what is read ahead.
+    pub(crate) fn end_at(&mut self, end: u64) {
+        self.end = end;
     }
 
     fn header(&mut self, at: u64) -> io::Result<Option<[u8; HEADER_BYTES]>> {
@@ -289,7 +297,8 @@ impl<'f> Window<'f> {
         }
         let have = self.start..self.start + self.bytes.len() as u64;
         if !(have.start <= at && at + count <= have.end) {
-            let wanted = count.max(WINDOW_BYTES).min(self.file_bytes - at);
+            let ahead = self.end.saturating_sub(at).min(WINDOW_BYTES);
+            let wanted = count.max(ahead).min(self.file_bytes - at);
             self.bytes = read_part(self.file, at, wanted)?;
             self.start = at;
         }

@@ -11,7 +11,7 @@ use super::super::state::IndexPlace;
 use super::{Contents, Item, Source, lock, open_segment};
 
 /// Messages of queues from the first place to the last: at least one, if there is one, and about so many bytes of each
-/// queue.
+/// queue, or what a few segments have.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted {
     pub(crate) queues: [Option<QueueKey>; 2],
@@ -45,7 +45,9 @@ pub(crate) struct Chosen {
 /// Approximate bytes of the messages that are read in one go.
 pub(crate) const TOGETHER_BYTES: usize = 4 << 20;
 
-/// Segments that are read in one go, beside those of what is wanted first.
+/// Segments that are read in one go for what is wanted first, and beside those. A queue with few messages in each would
+/// otherwise have all of their indexes read while commits wait.
+const FIRST_SEGMENTS_MAX: usize = 8;
 const OTHER_SEGMENTS_MAX: usize = 4;
 
 /// A read is tried so often while segments are removed.
@@ -145,9 +147,14 @@ impl Contents {
             })
             .collect();
         let mut upto = i64::MIN;
+        let mut segments = BTreeSet::new();
         while let Some(std::cmp::Reverse((first, segment))) = next.pop() {
             if first > to {
                 break;
+            }
+            segments.insert(segment);
+            if segments.len() > FIRST_SEGMENTS_MAX {
+                return Found { upto, ..part };
             }
             let Some(run) = of.runs.get(&segment) else {
                 continue;
@@ -202,7 +209,8 @@ impl Contents {
                 }
             }
             chosen.sort_unstable_by_key(|one| one.offset);
-            let mut source = Source::new(&*file, Salt::of(self.store))?;
+            let offsets = chosen.iter().filter_map(|one| one.offset);
+            let mut source = Source::new(&*file, Salt::of(self.store), offsets)?;
             for one in chosen {
                 let Some(offset) = one.offset else {
                     continue;

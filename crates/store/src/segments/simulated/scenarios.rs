@@ -154,6 +154,44 @@ fn what_is_read_in_one_go_is_bounded_by_bytes_and_segments() {
 }
 
 #[test]
+fn a_queue_among_many_is_read_without_their_messages() {
+    const SEGMENTS: i64 = 12;
+    const OF_SEGMENT: i64 = 10;
+    let mut run = Run::begin(700, 64 << 20);
+    let queues: Vec<_> = (0..100).map(|queue| QueueKey { vhost: 1, queue }).collect();
+    let body = vec![7; 1000];
+    // Each commit has a segment of its own.
+    for segment in 0..SEGMENTS {
+        let mut draft = run.log().begin(2 << 20, Purpose::Adding).expect("room");
+        for place in 1..=OF_SEGMENT {
+            for queue in &queues {
+                draft.store(*queue, segment * OF_SEGMENT + place, 0, |out| {
+                    message::encode(&stored(&body), None, out)
+                });
+            }
+        }
+        run.log().commit(draft, 1000).expect("room");
+    }
+    run.log().keeper().work();
+    let contents = run.contents();
+    let before = run.disk.read_bytes();
+    let (mut pages, mut from) = (Vec::new(), 1);
+    while from < i64::MAX {
+        let parts = contents.read(&[wanted(queues[50], from, 1 << 20)]);
+        let part = parts.expect("readable").remove(0);
+        assert!(part.messages.iter().all(|chosen| chosen.message.is_some()));
+        pages.push(part.messages.len());
+        from = part.upto.saturating_add(1);
+    }
+    // No page is of more than eight segments.
+    assert_eq!(pages, [80, 40]);
+    let read_bytes = run.disk.read_bytes() - before;
+    let bodies_bytes = SEGMENTS as u64 * OF_SEGMENT as u64 * body.len() as u64;
+    let times = read_bytes / bodies_bytes;
+    assert!(times < 8, "{times} times the bodies are read");
+}
+
+#[test]
 fn acknowledgements_at_random_are_copied_to_an_end() {
     let mut run = Run::begin(400, 64 << 20);
     let queue = QueueKey { vhost: 1, queue: 0 };
