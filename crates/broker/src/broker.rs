@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crosstie_config as model;
 use crosstie_front::bounds::Bounds;
@@ -190,14 +190,13 @@ impl Broker {
         }
         let swept = Arc::downgrade(self);
         workers.spawn_keeper(async move {
-            let mut interval = tokio::time::interval(Duration::from_secs(1));
             while let Some(broker) = swept.upgrade() {
                 broker.shared.incomplete.sweep();
                 let vhosts = broker.vhosts();
                 drop(broker);
                 vhosts.iter().for_each(SharedVhost::look_after);
                 drop(vhosts);
-                interval.tick().await;
+                crosstie_transport::next_second().await;
             }
         });
     }

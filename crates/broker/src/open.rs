@@ -280,7 +280,10 @@ fn handle_alone(
     broker: &Broker,
 ) -> Result<Handled, Fault> {
     match decode_alone(frame, peer.version)? {
-        None => Ok(Handled::Done { consumed }),
+        None => {
+            crosstie_transport::expect_none(&peer.connection);
+            Ok(Handled::Done { consumed })
+        }
         Some(Method::ConnectionClose(_)) => Ok(Handled::End(End::ByClient)),
         Some(Method::ConnectionCloseOk(_)) => Ok(Handled::End(End::Answered)),
         Some(Method::ConnectionUpdateSecret(update)) => match update_secret(peer, broker, &update)?

@@ -168,8 +168,12 @@ impl Open {
                 flow
             }
             Some(Item::Message { bytes, .. }) => session.handle_message(bytes, turn.now),
-            Some(Item::Ping(payload)) => session.pong(payload),
+            Some(Item::Ping(payload)) => {
+                crosstie_transport::expect_none(&session.peer.connection);
+                session.pong(payload)
+            }
             Some(Item::Pong(_)) => {
+                crosstie_transport::expect_none(&session.peer.connection);
                 on_pong();
                 ControlFlow::Continue(())
             }

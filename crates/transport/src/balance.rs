@@ -14,8 +14,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// The interval at which the threads' processor times are read. A look reads one small file per thread, 10 µs.
+use crate::clock;
+use crate::schedstat::Schedstat;
+
+/// The interval at which the threads' processor times are read.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// If all threads run for less than this, the next look is with the other work of an idle process, once a second.
+const CALM: f64 = 0.01;
 
 /// A thread that runs for more than this share of the time gives connections away.
 const BUSY: f64 = 0.75;
@@ -95,16 +100,23 @@ impl Threads {
 
     /// Reads the threads' times forever, and asks busy threads to share their connections.
     pub(crate) async fn keep_balanced(self: Arc<Self>) {
-        let mut interval = tokio::time::interval(LOOK_EVERY);
-        interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut files: Vec<_> = self.threads.iter().map(|_| None).collect();
         let mut looked_at = Instant::now();
-        let mut before = self.processor_times();
+        let mut before = self.processor_times(&mut files);
         let mut planner = Planner::default();
+        let mut is_calm = false;
         loop {
-            interval.tick().await;
+            match is_calm {
+                true => clock::next_second().await,
+                false => clock::next(LOOK_EVERY).await,
+            }
             let now = Instant::now();
-            let passed = now.duration_since(looked_at).max(Duration::from_millis(1));
-            let times = self.processor_times();
+            let passed = now.duration_since(looked_at);
+            // A share of a short time behind a late look says little.
+            if passed < LOOK_EVERY / 2 {
+                continue;
+            }
+            let times = self.processor_times(&mut files);
             let shares: Vec<_> = times
                 .iter()
                 .zip(&before)
@@ -120,6 +132,7 @@ impl Threads {
                 None if planner.is_settling() => {}
                 None => self.threads.iter().for_each(|thread| thread.withdraw()),
             }
+            is_calm = !planner.is_settling() && shares.iter().all(|share| *share < CALM);
             (looked_at, before) = (now, times);
         }
     }
@@ -132,9 +145,10 @@ impl Threads {
     }
 
     /// The processor time of each thread; zero if the system does not provide it.
-    fn processor_times(&self) -> Vec<Duration> {
-        let time = |thread: &Arc<Thread>| thread.processor_time().unwrap_or_default();
-        self.threads.iter().map(time).collect()
+    fn processor_times(&self, files: &mut [Option<Schedstat>]) -> Vec<Duration> {
+        let threads = self.threads.iter().zip(files);
+        let times = threads.map(|(thread, file)| thread.processor_time(file));
+        times.map(Option::unwrap_or_default).collect()
     }
 }
 
@@ -156,12 +170,12 @@ impl Thread {
         self.spun_ns.fetch_add(nanoseconds, Ordering::Relaxed);
     }
 
-    /// The time for which it worked.
-    fn processor_time(&self) -> Option<Duration> {
-        let id = self.id.load(Ordering::Relaxed);
-        let path = format!("/proc/self/task/{id}/schedstat");
-        let text = std::fs::read_to_string(path).ok()?;
-        let nanoseconds: u64 = text.split_ascii_whitespace().next()?.parse().ok()?;
+    /// The time for which it worked, from the system's file, which is opened once.
+    fn processor_time(&self, file: &mut Option<Schedstat>) -> Option<Duration> {
+        if file.is_none() {
+            *file = Schedstat::of_thread(self.id.load(Ordering::Relaxed));
+        }
+        let nanoseconds = file.as_ref()?.read()?.ran_ns;
         let spun = self.spun_ns.load(Ordering::Relaxed);
         Some(Duration::from_nanos(nanoseconds.saturating_sub(spun)))
     }

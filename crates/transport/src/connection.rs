@@ -285,21 +285,6 @@ impl Connection {
         Poll::Pending
     }
 
-    /// Whether the peer has taken none of the waiting bytes for too long, or too few to take all of them in time. Call
-    /// it periodically: each call is a judgement.
-    pub fn is_stalled(&self) -> bool {
-        self.out.lock().is_stalled(clock::now_s(), &self.limits)
-    }
-
-    /// Whether a message of the peer has been arriving too slowly for too long.
-    pub fn is_input_overdue(&self) -> bool {
-        if self.is_reading_paused() {
-            return false;
-        }
-        let out = self.out.lock();
-        out.is_input_overdue(clock::now_s(), &self.limits)
-    }
-
     /// Records how many bytes the protocol keeps of a message that it has consumed in part.
     pub fn note_partial(self: &Arc<Self>, bytes: usize) {
         let mut out = self.out.lock();

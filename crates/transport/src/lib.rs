@@ -23,6 +23,7 @@ mod debt;
 pub mod descriptors;
 mod end;
 mod filtering;
+mod flow;
 mod flush;
 pub mod handed;
 mod image;
@@ -47,6 +48,7 @@ pub mod proxy_header;
 mod pump;
 mod queue;
 mod readiness;
+mod schedstat;
 mod socket;
 mod soon;
 mod stage;
@@ -59,7 +61,7 @@ mod workers;
 
 pub use account::{Account, Debt, Kind};
 pub use budget::Budget;
-pub use clock::now_s;
+pub use clock::{next_second, now_s};
 pub use connection::Connection;
 pub use cores::Cores;
 pub use cork::fan_outs;
@@ -67,6 +69,7 @@ pub use cork::{
     appended_bytes, is_line_long, is_much_appended, relieve, thread_number, uncork, uncork_all,
     uncork_few,
 };
+pub use flow::Flow;
 pub use image::unmap_program;
 pub use kept::Kept;
 pub use listener::{Endpoint, Listener, TcpOptions, bind_group};
@@ -81,5 +84,5 @@ pub use soon::uncork_soon;
 pub use stage::{Filter, Filtered, Stage, StageError};
 pub use stream::ConnectionStream;
 pub use tap::Tap;
-pub use waiting::{Spins, Waiting};
+pub use waiting::{Spins, Waiting, expect_none};
 pub use workers::{WorkerOptions, Workers};

@@ -1,7 +1,7 @@
-//! What the system tells about the thread's right to its core. A look reads one small file, and a spinning thread takes
-//! one every 10 ms.
+//! The right of the thread to its core, as the system tells it. A look reads one small file, and a spinning thread reads
+//! it every 10 ms.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::fs;
 use std::sync::OnceLock;
 use std::thread;
@@ -9,6 +9,7 @@ use std::thread;
 use rustix::thread::{CpuSet, sched_getaffinity};
 
 use super::controller::Conditions;
+use crate::schedstat::Schedstat;
 
 /// The interval at which the quota is read: it is several files.
 const QUOTA_EVERY_NS: u64 = 1_000_000_000;
@@ -16,6 +17,7 @@ const QUOTA_EVERY_NS: u64 = 1_000_000_000;
 thread_local! {
     /// The time of the next reading, and the last one.
     static QUOTA: Cell<(u64, Option<usize>)> = const { Cell::new((0, None)) };
+    static TIMES: RefCell<Option<Schedstat>> = const { RefCell::new(None) };
 }
 
 /// Reads them for the calling thread. If the system does not tell one, it is no reason not to spin.
@@ -63,8 +65,13 @@ fn quota(now: u64) -> Option<usize> {
 
 /// The time for which the calling thread was ready while another one ran.
 fn delay_ns() -> Option<u64> {
-    let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
-    text.split_ascii_whitespace().nth(1)?.parse().ok()
+    TIMES.with_borrow_mut(|file| {
+        // A file that could not be opened, as descriptors ran out, is tried again.
+        if file.is_none() {
+            *file = Schedstat::of_this_thread();
+        }
+        Some(file.as_ref()?.read()?.delayed_ns)
+    })
 }
 
 #[cfg(test)]

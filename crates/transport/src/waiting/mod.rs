@@ -12,11 +12,13 @@ mod tests;
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
+use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
+use crate::Connection;
 use crate::balance::Thread;
 use controller::{Controller, Plan};
 
@@ -146,6 +148,21 @@ pub(crate) fn note_input(descriptor: i32) {
     LAST.set(Some(descriptor));
     if IS_WAITING.take() {
         WAITER.with_borrow_mut(|waiter| waiter.iter_mut().for_each(Waiter::note_input));
+    }
+}
+
+/// Says that nothing soon follows the connection's present input: pings and pongs of idle sessions. If that was the thread's
+/// last input, the wait behind it does not spin, and its length is not learned.
+#[cold]
+pub fn expect_none(connection: &Connection) {
+    if let Ok(socket) = connection.socket() {
+        expect_none_of(socket.as_raw_fd());
+    }
+}
+
+fn expect_none_of(descriptor: i32) {
+    if LAST.get() == Some(descriptor) {
+        LAST.set(None);
     }
 }
 

@@ -1,8 +1,10 @@
 //! The controller by scripts, and a thread with its machine simulated from a seed.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use super::controller::{Conditions, Controller, Plan, WINDOW_NS};
+use super::{IS_WAITING, Waiting, before_wait, expect_none_of, note_input, prepare};
 
 const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
@@ -173,6 +175,19 @@ fn nanoseconds(time: &str) -> u64 {
         Some(number.parse::<u64>().ok()? * of)
     };
     unit("us", US).or_else(|| unit("ms", MS)).expect("a time")
+}
+
+#[test]
+fn a_wait_behind_a_pong_is_not_looked_at() {
+    let _spinning = prepare(Waiting::Adaptive(90), Arc::default()).expect("it may spin");
+    // The last input, the connection of the pong, and whether the wait is looked at.
+    for (last, pong, is_looked_at) in [(7, 7, false), (8, 7, true), (7, 7, false)] {
+        note_input(7);
+        note_input(last);
+        expect_none_of(pong);
+        before_wait();
+        assert_eq!(IS_WAITING.get(), is_looked_at);
+    }
 }
 
 #[test]

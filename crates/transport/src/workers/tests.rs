@@ -131,3 +131,40 @@ fn a_blocked_thread_takes_no_turn() {
     workers.stop();
     assert!(workers.stuck(start + 3 * LIMIT, LIMIT).is_empty());
 }
+
+/// Voluntary context switches of a thread of this process.
+fn wake_ups(id: i32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/self/task/{id}/status"));
+    let status = status.expect("a thread");
+    let mut lines = status.lines();
+    let count = lines.find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    count.expect("Linux").trim().parse().expect("a number")
+}
+
+#[test]
+fn an_idle_keeper_wakes_for_each_second_and_not_for_each_part_of_it() {
+    let options = WorkerOptions {
+        threads: 2,
+        ..WorkerOptions::default()
+    };
+    let workers = Workers::start(options).expect("started");
+    let (tell, told) = std::sync::mpsc::channel();
+    workers.spawn_keeper(async move {
+        let id = rustix::thread::gettid().as_raw_nonzero().get();
+        tell.send(id).expect("awaited");
+    });
+    let keeper = told.recv().expect("the keeper runs");
+    let await_second = |second: u32| {
+        while clock::now_s() < second {
+            thread::sleep(Duration::from_millis(5));
+        }
+    };
+    // The first looks at the threads' times are before the idle ones.
+    let first = clock::now_s() + 3;
+    await_second(first);
+    let before = wake_ups(keeper);
+    await_second(first + 4);
+    // A timer of the runtime takes two wake-ups. A late second takes no more.
+    let found = wake_ups(keeper) - before;
+    assert!(found <= 4 * 4, "{found} wake-ups in four seconds");
+}

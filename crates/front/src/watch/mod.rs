@@ -7,7 +7,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crosstie_transport::{Connection, now_s};
+use crosstie_transport::{Connection, Flow, next_second, now_s};
 use parking_lot::Mutex;
 use slab::Slab;
 
@@ -269,9 +269,8 @@ impl Watch {
     /// Sweeps once a second, forever. While `is_crowded` returns that too many handshakes are pending, none may wait
     /// long for its client.
     pub async fn run(&self, is_crowded: impl Fn() -> bool) {
-        let mut interval = tokio::time::interval(Duration::from_secs(1));
         loop {
-            interval.tick().await;
+            next_second().await;
             self.sweep(now_s(), is_crowded());
             crosstie_transport::uncork();
         }
@@ -388,21 +387,26 @@ impl Watched {
 
     /// Judges the flow of the connection's bytes. A connection whose last bytes are queued begins to close.
     fn judge_transfer(&mut self, now_s: u32) -> Option<Fault> {
-        let connection = &self.connection;
+        // The closing timeout limits the last bytes.
         if matches!(self.phase, Phase::Closing { .. }) {
-            // The closing timeout limits the last bytes.
-        } else if connection.is_finishing() {
-            // The last message follows a full queue: the peer may take as long to read all that as it may read nothing.
-            let within_s = whole_seconds(connection.stall_max());
-            self.phase = Phase::Closing { within_s };
-            self.since_s = now_s;
-        } else if connection.is_stalled() {
-            let cause = stalled(connection);
-            return Some((Counter::ConnectionsClosedForStall, cause));
-        } else if connection.is_input_overdue() {
-            return Some((Counter::ConnectionsClosedForSlowInput, Cause::SlowMessage));
+            return None;
         }
-        None
+        let connection = &self.connection;
+        match connection.flow() {
+            Flow::Well => None,
+            Flow::Finishing => {
+                // The last message follows a full queue: the peer may take as long to read all that as it may read
+                // nothing.
+                let within_s = whole_seconds(connection.stall_max());
+                self.phase = Phase::Closing { within_s };
+                self.since_s = now_s;
+                None
+            }
+            Flow::Stalled => Some((Counter::ConnectionsClosedForStall, stalled(connection))),
+            Flow::InputOverdue => {
+                Some((Counter::ConnectionsClosedForSlowInput, Cause::SlowMessage))
+            }
+        }
     }
 
     /// Judges the connection; pings it if that is due.
@@ -478,11 +482,4 @@ fn send_heartbeat(connection: &Arc<Connection>, heartbeat: &Heartbeat) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_idle_connection_costs_little() {
-        assert_eq!(size_of::<Watched>(), 32);
-    }
-}
+mod tests;
