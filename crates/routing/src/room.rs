@@ -2,8 +2,8 @@
 
 use slab::Slab;
 
-/// Slabs of fewer places keep their memory.
-const PLACES_MIN: usize = 1024;
+/// Slabs of fewer places keep their memory: a session takes some 100 bytes.
+const PLACES_MIN: usize = 128;
 
 /// The room of one slab. Its entries keep their places, so what can be returned is behind the last of them: after a burst,
 /// nearly all.
@@ -66,7 +66,9 @@ mod tests {
         for kept in cases {
             for step in [1, 7_919, 19_999] {
                 let places = after_a_burst(kept, step).capacity();
-                assert!(places < PLACES_MIN, "{kept:?}, {step}: {places}");
+                let last = kept.last().map_or(0, |last| last + 1);
+                let most = PLACES_MIN.max(2 * last);
+                assert!(places <= most, "{kept:?}, {step}: {places}");
             }
         }
     }

@@ -306,6 +306,7 @@ impl Watch {
                 next = end;
                 if next >= entries.capacity() {
                     next = 0;
+                    give_back(&mut entries);
                 }
             }
             for asked in overdue {
@@ -325,6 +326,14 @@ impl Watch {
                 return;
             }
         }
+    }
+}
+
+/// Returns the memory of places behind the last connection if most connections have left. Looking for that one takes each
+/// vacant place once: a slab without places behind it is left as it is.
+fn give_back(entries: &mut Slab<Watched>) {
+    if entries.capacity() >= PLACES_MIN && entries.len() < entries.capacity() / 8 {
+        entries.shrink_to_fit();
     }
 }
 
@@ -350,6 +359,9 @@ const UNUSED: &str = "it sent no byte within the time of a handshake";
 
 /// Maximum number of connections visited under one lock.
 const SWEEP_MAX: usize = 1024;
+
+/// A slab of fewer places keeps its memory.
+const PLACES_MIN: usize = 128;
 
 /// The fault for which a connection is closed.
 type Fault = (Counter, Cause);
