@@ -17,13 +17,9 @@ pub(super) struct Arrivals {
 }
 
 impl Arrivals {
-    /// Notes a message that is put in the line. `first` is the place of the first one there, if it is in memory: earlier
-    /// ones have left, whatever their way.
+    /// Notes a message that is put in the line.
     #[inline]
-    pub(super) fn note(&mut self, place: i64, now: Time, first: Option<i64>) {
-        if let Some(first) = first {
-            self.forget_before(first);
-        }
+    pub(super) fn note(&mut self, place: i64, now: Time) {
         let last = self.marks.back();
         if last.is_none_or(|(_, at)| now.0.saturating_sub(at.0) > self.step_ms) {
             self.mark(place, now);
@@ -54,9 +50,9 @@ impl Arrivals {
         range / (MARKS_MAX as u64 / 2)
     }
 
-    /// Forgets the marks that no message from this place on needs.
+    /// Forgets the marks that no message from this place on needs: earlier ones have left, whatever their way.
     #[inline]
-    fn forget_before(&mut self, place: i64) {
+    pub(super) fn forget_before(&mut self, place: i64) {
         let before = self.marks.len();
         while let Some((next, _)) = self.marks.get(1)
             && *next <= place
@@ -86,7 +82,7 @@ mod tests {
     fn a_wait_is_known_to_a_tenth_of_the_longest() {
         let mut arrivals = Arrivals::default();
         for place in 0..100_000 {
-            arrivals.note(place, Time(place as u64 / 10), Some(0));
+            arrivals.note(place, Time(place as u64 / 10));
             assert!(arrivals.marks.len() <= MARKS_MAX);
         }
         let now = 20_000;
@@ -103,11 +99,12 @@ mod tests {
         let mut arrivals = Arrivals::default();
         // A backlog of an hour, whose messages all expire but the last.
         for place in 0..3_600 {
-            arrivals.note(place, Time(place as u64 * 1_000), Some(0));
+            arrivals.note(place, Time(place as u64 * 1_000));
         }
         let now = 3_600_000;
         for place in 3_600..3_700 {
-            arrivals.note(place, Time(now + place as u64), Some(3_599));
+            arrivals.forget_before(3_599);
+            arrivals.note(place, Time(now + place as u64));
         }
         let waited = arrivals.waited(3_699, Time(now + 3_699 + 10));
         assert!(waited.is_some_and(|waited| waited <= 200), "{waited:?}");
@@ -117,7 +114,7 @@ mod tests {
     fn a_short_wait_is_known_exactly() {
         let mut arrivals = Arrivals::default();
         for (place, at) in [(5, 1000), (6, 1000), (7, 1003)] {
-            arrivals.note(place, Time(at), Some(5));
+            arrivals.note(place, Time(at));
         }
         assert_eq!(arrivals.waited(4, Time(1010)), None);
         assert_eq!(arrivals.waited(5, Time(1010)), Some(10));

@@ -66,6 +66,9 @@ pub(crate) struct Queue {
     pub(super) arrivals: Option<Box<Arrivals>>,
 }
 
+/// One of so many arriving messages looks for those that have left another way than to a consumer.
+const LOOKS_EVERY: i64 = 16;
+
 impl Queue {
     /// An empty one.
     pub(crate) fn new(
@@ -157,11 +160,16 @@ impl Queue {
         if self.messages.is_empty() {
             self.arrivals = None;
         }
-        if self.settings.priority_max == 0 {
-            let first = self.messages.front().map(|first| first.place);
-            let arrivals = self.arrivals.get_or_insert_default();
-            arrivals.note(entry.place, now, first);
+        if self.settings.priority_max != 0 {
+            return;
         }
+        let arrivals = self.arrivals.get_or_insert_default();
+        if entry.place % LOOKS_EVERY == 0
+            && let Some(first) = self.messages.front()
+        {
+            arrivals.forget_before(first.place);
+        }
+        arrivals.note(entry.place, now);
     }
 
     /// The milliseconds that the message just taken out has waited, if they are known.
