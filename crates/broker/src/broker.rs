@@ -13,7 +13,7 @@ use crosstie_front::seed::seed;
 use crosstie_front::watch::Watch;
 use crosstie_metadata::{Metadata, VhostLimit};
 use crosstie_queues::{Position, Record, Time, Vhost};
-use crosstie_store::{Batch, CommitterConfig, NotCommitted, Restored, Store};
+use crosstie_store::{Batch, CommitterConfig, FreeMin, NotCommitted, Restored, Store};
 use crosstie_transport::{Connection, Workers};
 use parking_lot::{Mutex, RwLock};
 use tokio::runtime::Handle;
@@ -209,6 +209,8 @@ impl Broker {
         disk_free_bytes_min: u64,
         context: Handle,
     ) -> Result<(), String> {
+        let free_min = FreeMin::or_an_eighth(disk_free_bytes_min);
+        self.shared.flow.note_free_min(free_min);
         let config = CommitterConfig {
             disk_free_bytes_min,
             ..CommitterConfig::default()

@@ -1,12 +1,14 @@
 //! Changed vhosts and limits of the configuration, which a reload puts in force.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use crosstie_config as model;
+use crosstie_store::FreeMin;
 
 use crate::broker::Broker;
 use crate::definitions;
@@ -61,7 +63,7 @@ impl Broker {
     /// Changes limits. What exceeds a lower one stays.
     fn put_limits(&self, limits: &model::AmqpLimits) {
         let _context = self.making.keeper.enter();
-        *self.making.limits.lock() = limits.clone();
+        let former = mem::replace(&mut *self.making.limits.lock(), limits.clone());
         self.message_bytes_max
             .store(limits.message_bytes_max, Ordering::Relaxed);
         let Shared {
@@ -69,9 +71,16 @@ impl Broker {
         } = &*self.shared;
         incomplete.set_bounds(limits.memory_bytes_max, limits.message_bytes_max);
         let waiting = || self.shared.store_waiting_bytes();
-        flow.set_bounds(limits.memory_bytes_max, limits.commit_bytes_max, waiting);
-        self.shared
-            .set_disk_free_bytes_min(limits.disk_free_bytes_min);
+        flow.set_commit_bytes_max(limits.commit_bytes_max, waiting);
+        // The orders of operators last until the configuration says something else.
+        if limits.memory_bytes_max != former.memory_bytes_max {
+            flow.set_memory_bytes_max(limits.memory_bytes_max);
+        }
+        if limits.disk_free_bytes_min != former.disk_free_bytes_min {
+            let free_min = FreeMin::or_an_eighth(limits.disk_free_bytes_min);
+            flow.note_free_min(free_min);
+            self.shared.set_disk_free_min(free_min, || {});
+        }
         for vhost in self.local_vhosts().iter().chain(&self.vhosts()) {
             let changed = vhost_config(vhost.name(), limits).limits;
             vhost.lock().set_limits(changed);

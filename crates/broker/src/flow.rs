@@ -1,11 +1,16 @@
 //! Flow control: pauses reading from publishers while memory or the store is full.
 
+mod orders;
+
 use std::mem;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
+pub use self::orders::Resource;
+
+use self::orders::Orders;
 use super::peer::Peer;
 
 /// The bounds at which publishers of all vhosts of a router are blocked.
@@ -24,6 +29,7 @@ pub struct FlowControl {
     is_crowded: AtomicBool,
     store: Cause,
     disk: Cause,
+    orders: Box<Orders>,
     /// The reason for `connection.blocked` while the store fails.
     store_reason: &'static str,
 }
@@ -80,6 +86,7 @@ impl FlowControl {
             is_crowded: AtomicBool::new(false),
             store: Cause::default(),
             disk: Cause::default(),
+            orders: Box::default(),
             store_reason: LOW_ON_DISK,
         }
     }
@@ -114,18 +121,28 @@ impl FlowControl {
     pub(crate) fn judge_memory(&self) {
         let total = self.memory_bytes();
         self.judge_crowding(total);
-        if total > self.memory_bytes_max() {
+        let max = self.memory_bytes_max();
+        let is_ordered = self.must_block();
+        if is_ordered || total > max {
             if !self.memory.begin(true) {
                 return;
             }
-            let max = self.memory_bytes_max();
-            tracing::warn!(
-                "messages use {total} bytes of memory, the maximum is {max}: publishers are blocked"
-            );
+            match is_ordered {
+                true => tracing::warn!("publishers are blocked, as an operator ordered"),
+                false => tracing::warn!(
+                    "messages use {total} bytes of memory, the maximum is {max}: publishers are blocked"
+                ),
+            }
         }
         // Checked after a block as well: memory may have been freed before the block was visible.
         let is_low = self.memory_bytes() < ninety_percent(self.memory_bytes_max());
-        if is_low && self.memory.end() {
+        if is_low && !self.must_block() {
+            self.end_memory();
+        }
+    }
+
+    fn end_memory(&self) {
+        if self.memory.end() {
             tracing::info!("memory for messages is available again: publishers are unblocked");
         }
     }
@@ -173,20 +190,13 @@ impl FlowControl {
         !was_failing
     }
 
-    /// The free space of the store's disk has fallen below its minimum, or has recovered.
-    pub(crate) fn disk_changed(&self, is_low: bool) {
-        match is_low {
-            true => drop(self.disk.begin(true)),
-            false => drop(self.disk.end()),
-        }
-    }
-
     /// Whether the store's low disk blocks publishers.
     pub fn is_disk_low(&self) -> bool {
         self.disk.stands()
     }
 
-    pub(crate) fn memory_bytes_max(&self) -> usize {
+    /// The bytes of messages above which publishers are blocked.
+    pub fn memory_bytes_max(&self) -> usize {
         self.memory_bytes_max.load(Ordering::Relaxed)
     }
 
@@ -194,18 +204,10 @@ impl FlowControl {
         self.commit_bytes_max.load(Ordering::Relaxed)
     }
 
-    /// Changes the bounds, and blocks or unblocks publishers by them. `waiting` returns the bytes that wait for the store.
-    pub(crate) fn set_bounds(
-        &self,
-        memory_bytes_max: usize,
-        commit_bytes_max: usize,
-        waiting: impl Fn() -> usize,
-    ) {
-        self.memory_bytes_max
-            .store(memory_bytes_max, Ordering::Relaxed);
-        self.commit_bytes_max
-            .store(commit_bytes_max, Ordering::Relaxed);
-        self.judge_memory();
+    /// Changes the store's bound, and blocks or unblocks publishers by it. `waiting` returns the bytes that wait for the
+    /// store.
+    pub(crate) fn set_commit_bytes_max(&self, bytes: usize, waiting: impl Fn() -> usize) {
+        self.commit_bytes_max.store(bytes, Ordering::Relaxed);
         self.store_waits(waiting(), &waiting);
         if !self.is_store_failing() {
             self.store_wrote(waiting());

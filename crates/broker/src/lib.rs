@@ -54,6 +54,7 @@ mod octets;
 mod open;
 mod operator_error;
 mod operators;
+mod ordered;
 mod outbox;
 mod pages;
 mod particulars;
@@ -96,6 +97,7 @@ pub use crosstie_metadata::{
 };
 pub use crosstie_queues::{DeleteIf, SIZES, Sizes};
 pub use definitions::try_import;
+pub use flow::Resource;
 pub use metrics::{register as register_metrics, vhost_times};
 pub use operator_error::OperatorError;
 pub use operators::Operators;

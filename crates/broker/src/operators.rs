@@ -13,6 +13,7 @@ use tokio::runtime::Handle;
 
 use super::broker::Broker;
 use super::definitions;
+use super::flow::Resource;
 use super::inspection::{ChannelView, ConnectionView};
 use super::operator_error::OperatorError;
 use super::replicated::{Means, Move, Moved, Order, Recover, Recovered, Reply};
@@ -179,6 +180,21 @@ impl Operators {
     /// The present users.
     pub fn users(&self) -> Arc<Users> {
         self.broker.users.now()
+    }
+
+    /// See [`Broker::order_memory_bytes_max`].
+    pub fn order_memory_bytes_max(&self, bytes: usize) {
+        self.act(|| self.broker.order_memory_bytes_max(bytes));
+    }
+
+    /// See [`Broker::order_disk_free_bytes_min`].
+    pub fn order_disk_free_bytes_min(&self, bytes: u64, on_looked: impl FnOnce() + Send + 'static) {
+        self.broker.order_disk_free_bytes_min(bytes, on_looked);
+    }
+
+    /// See [`Broker::order_alarm`].
+    pub fn order_alarm(&self, resource: Resource, is_raised: bool) {
+        self.act(|| self.broker.order_alarm(resource, is_raised));
     }
 
     /// The runtime of the broker's own tasks.

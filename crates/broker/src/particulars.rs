@@ -7,7 +7,7 @@ use crosstie_config as model;
 
 use super::identity;
 
-/// A broker's configured identity and bounds.
+/// A broker's configured identity, and its place.
 #[derive(Clone, Debug)]
 pub struct Particulars {
     pub product: String,
@@ -15,8 +15,6 @@ pub struct Particulars {
     pub cluster_name: String,
     /// The directory of the store.
     pub store: PathBuf,
-    pub disk_free_bytes_min: u64,
-    pub memory_bytes_max: usize,
     started: Instant,
 }
 
@@ -27,8 +25,6 @@ impl Particulars {
             version: amqp.identity.version.clone(),
             cluster_name: identity::cluster_name(&amqp.identity),
             store: directory.join(&amqp.store),
-            disk_free_bytes_min: amqp.limits.disk_free_bytes_min,
-            memory_bytes_max: amqp.limits.memory_bytes_max,
             started: Instant::now(),
         }
     }

@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use crosstie_queues::{Counts, Page, Position, Record, StreamChange, StreamWant, Want};
 use crosstie_store::{
-    Backup, Batch, Committer, CommitterConfig, DiskLow, NewSetting, NotCommitted, Store, StoreError,
+    Backup, Batch, Committer, CommitterConfig, DiskLow, FreeMin, NewSetting, NotCommitted, Store,
+    StoreError,
 };
 use crosstie_streams::Keeper;
 use parking_lot::{Mutex, RwLock};
 
-use super::flow::FlowControl;
+use super::flow::{FlowControl, Resource};
 use super::incomplete::Incomplete;
 use super::status::Alarm;
 
@@ -77,7 +78,10 @@ impl Shared {
             let bytes_min = disk.free_bytes_min;
             alarms.push(Alarm::DiskLow { bytes_min });
         }
-        if self.flow.is_memory_full() {
+        let resources = [Resource::Disk, Resource::Memory].into_iter();
+        let raised = resources.filter(|resource| self.flow.is_raised(*resource));
+        alarms.extend(raised.map(|resource| Alarm::Raised { resource }));
+        if self.flow.is_memory_full() && !self.flow.is_raised(Resource::Memory) {
             let bytes_max = self.flow.memory_bytes_max();
             alarms.push(Alarm::MemoryFull { bytes_max });
         }
@@ -175,9 +179,15 @@ impl Shared {
         }
     }
 
-    pub(crate) fn set_disk_free_bytes_min(&self, bytes: u64) {
+    /// Changes the free space below which publishers are blocked. `on_looked` is called once the disk is judged by it, or is
+    /// dropped with the store's thread.
+    pub(crate) fn set_disk_free_min(
+        &self,
+        free_min: FreeMin,
+        on_looked: impl FnOnce() + Send + 'static,
+    ) {
         if let Some(committer) = &*self.committer.read() {
-            committer.set_disk_free_bytes_min(bytes);
+            committer.set_free_min(free_min, on_looked);
         }
     }
 

@@ -7,6 +7,7 @@ use std::time::SystemTime;
 use crosstie_config::Json;
 
 use super::broker::Broker;
+use super::flow::Resource;
 use super::policies::AppliedPolicies;
 use super::replicated::{self, Whose, shown};
 use super::replication::{Ownership, Replicated};
@@ -120,6 +121,8 @@ pub enum Alarm {
     DiskLow { bytes_min: u64 },
     /// Messages use the maximum memory.
     MemoryFull { bytes_max: usize },
+    /// An operator has publishers blocked, as if this were short.
+    Raised { resource: Resource },
     /// The store cannot read the next messages of a queue; the other queues are served.
     QueueUnreadable {
         vhost: String,
@@ -144,6 +147,7 @@ impl Alarm {
             Self::StoreFailing { .. } => "store",
             Self::DiskLow { .. } => "disk",
             Self::MemoryFull { .. } => "memory",
+            Self::Raised { resource } => resource.name(),
             Self::QueueUnreadable { .. } => "queue",
             Self::DeadLettersRefused { .. } => "dead-letters",
             Self::Ledger { .. } => "ledger",
@@ -164,6 +168,11 @@ impl fmt::Display for Alarm {
                 f,
                 "memory for messages is full, publishers are blocked: {bytes_max} bytes are the \
                  most"
+            ),
+            Self::Raised { resource } => write!(
+                f,
+                "an operator raised the alarm of {}, publishers are blocked",
+                resource.name()
             ),
             Self::QueueUnreadable { vhost, queue, why } => write!(
                 f,

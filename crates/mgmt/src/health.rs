@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crosstie_broker::Alarm;
+use crosstie_broker::{Alarm, Resource};
 use serde_json::{Value as Json, json};
 
 use crate::answer::Answer;
@@ -39,15 +39,25 @@ fn failed(reason: &str, details: &[(&str, Json)]) -> Answer {
     Answer::json(&body).with_status(503)
 }
 
+const MEMORY: &str = "memory";
+const DISK: &str = "disk space";
+
 /// The alarms that block publishers, by RabbitMQ's names of what is short.
 fn resources(call: &Call<'_>) -> Vec<&'static str> {
     let alarms = call.api.operators.alarms();
     let resources = alarms.iter().filter_map(|alarm| match alarm {
-        Alarm::MemoryFull { .. } => Some("memory"),
-        Alarm::DiskLow { .. } | Alarm::StoreFailing { .. } => Some("disk space"),
+        Alarm::MemoryFull { .. }
+        | Alarm::Raised {
+            resource: Resource::Memory,
+        } => Some(MEMORY),
+        Alarm::DiskLow { .. } | Alarm::StoreFailing { .. } | Alarm::Raised { .. } => Some(DISK),
         _ => None,
     });
-    resources.collect()
+    let mut resources: Vec<_> = resources.collect();
+    // One alarm for each, whatever its reasons.
+    resources.sort_unstable();
+    resources.dedup();
+    resources
 }
 
 fn alarms(call: &Call<'_>, is_local: bool) -> Answer {

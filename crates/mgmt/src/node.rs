@@ -102,7 +102,7 @@ fn write(api: &Arc<Api>, row: &mut Row<'_, '_>) {
     row.text("os_pid", &std::process::id().to_string());
     let (open, max) = process::descriptors();
     let (threads, threads_max) = process::threads();
-    let free = process::free_bytes(&particulars.store).unwrap_or(0);
+    let (free, total) = process::disk_bytes(&particulars.store).unwrap_or_default();
     let now = [
         flow.memory_bytes() as u64,
         open,
@@ -113,12 +113,12 @@ fn write(api: &Arc<Api>, row: &mut Row<'_, '_>) {
     let (churn, rates) = sampled(api, Instant::now(), now);
     row.int("fd_total", max);
     row.int("sockets_total", max);
-    row.int("mem_limit", particulars.memory_bytes_max);
+    row.int("mem_limit", flow.memory_bytes_max());
     stats::write_each(&GAUGES, &now, &rates.gauges, row);
     stats::write_each(&stats::CHURN, &churn, &rates.counters, row);
     row.boolean("mem_alarm", flow.is_memory_full());
     row.text("mem_calculation_strategy", "messages");
-    row.int("disk_free_limit", particulars.disk_free_bytes_min);
+    row.int("disk_free_limit", flow.disk_free_bytes_min(total));
     row.boolean("disk_free_alarm", flow.is_disk_low());
     row.int("proc_total", threads_max);
     row.text("rates_mode", "basic");

@@ -42,8 +42,8 @@ pub(crate) fn processors() -> u64 {
     std::thread::available_parallelism().map_or(1, |count| count.get() as u64)
 }
 
-/// Free bytes of the file system that has this path, or will have it.
-pub(crate) fn free_bytes(path: &Path) -> Option<u64> {
+/// Free and all bytes of the file system that has this path, or will have it.
+pub(crate) fn disk_bytes(path: &Path) -> Option<(u64, u64)> {
     let found = path.ancestors().find_map(|path| {
         let path = match path.as_os_str().is_empty() {
             true => Path::new("."),
@@ -51,7 +51,8 @@ pub(crate) fn free_bytes(path: &Path) -> Option<u64> {
         };
         rustix::fs::statvfs(path).ok()
     })?;
-    Some(found.f_bavail.saturating_mul(found.f_frsize))
+    let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize);
+    Some((bytes(found.f_bavail), bytes(found.f_blocks)))
 }
 
 fn field<T: std::str::FromStr>(text: &str, number: usize) -> Option<T> {
@@ -71,6 +72,7 @@ mod tests {
         assert!(resident_bytes() > 1 << 20);
         assert!(processors() >= 1);
         let missing = Path::new("/nowhere/at/all");
-        assert!(free_bytes(missing).is_some());
+        let (free, total) = disk_bytes(missing).expect("the root is there");
+        assert!(free <= total);
     }
 }

@@ -8,8 +8,8 @@ use std::thread::{self, JoinHandle};
 use crosstie_queues::{Page, Position, Record, Want};
 
 use crate::committing::{CommitterConfig, NotCommitted};
-use crate::disk::DiskLow;
-use crate::orders::{Begun, Order, PageOrder, SettingsOrder, Shared};
+use crate::disk::{DiskLow, FreeMin};
+use crate::orders::{Begun, FreeMinOrder, Order, PageOrder, SettingsOrder, Shared};
 use crate::{Backup, Batch, NewSetting, Store, StoreError, StoreErrorKind};
 
 /// A store on a thread of its own. Dropping it commits all submitted records, as [`Committer::stop`] does.
@@ -148,10 +148,14 @@ impl Committer {
         self.create_vhosts(Vec::new(), settings, on_written)
     }
 
-    /// Changes the minimum of free bytes on the disk; 0: none.
-    pub fn set_disk_free_bytes_min(&self, bytes: u64) {
+    /// Changes the minimum of free bytes on the disk; 0: none. `on_looked` is called from the committer's thread once the
+    /// disk is judged by it.
+    pub fn set_free_min(&self, free_min: FreeMin, on_looked: impl FnOnce() + Send + 'static) {
         let mut state = self.shared.lock();
-        state.disk_free_bytes_min = Some(bytes);
+        state.free_minima.push(FreeMinOrder {
+            free_min,
+            on_looked: Box::new(on_looked),
+        });
         if state.wakes_with.take().is_some() {
             self.shared.wake.notify_one();
         }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crosstie_queues::{Position, QueueId, Want};
 
 use crate::backup::Job;
-use crate::disk::{Disk, OnDiskLow};
+use crate::disk::{Disk, FreeMin, OnDiskLow};
 use crate::orders::{Order, Shared};
 use crate::segments::contents::TOGETHER_BYTES;
 use crate::write;
@@ -95,7 +95,7 @@ impl Shared {
             look_at: None,
         };
         let mut disk = Disk::default();
-        let mut disk_free_bytes_min = config.disk_free_bytes_min;
+        let mut free_min = FreeMin::or_an_eighth(config.disk_free_bytes_min);
         let mut copying = Vec::new();
         loop {
             if let Some(order) = self.next_backup() {
@@ -103,12 +103,15 @@ impl Shared {
             }
             self.write_settings(&mut store);
             self.read_pages(&mut store);
-            let changed = self.lock().disk_free_bytes_min.take();
-            if let Some(changed) = changed {
-                disk_free_bytes_min = changed;
+            let changed = mem::take(&mut self.lock().free_minima);
+            if let Some(last) = changed.last() {
+                free_min = last.free_min;
                 disk.look_again();
             }
-            let look_at = disk.look(&store, disk_free_bytes_min, on_disk_low);
+            let look_at = disk.look(&store, free_min, on_disk_low);
+            for order in changed {
+                (order.on_looked)();
+            }
             let tidy_at = match work.failed {
                 None => store.tidy(Instant::now()),
                 Some(_) => None,

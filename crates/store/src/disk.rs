@@ -14,6 +14,39 @@ pub struct DiskLow {
     pub free_bytes_min: u64,
 }
 
+/// The free bytes that the disk is to have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FreeMin {
+    bytes: u64,
+    is_exact: bool,
+}
+
+impl FreeMin {
+    /// So many, or an eighth of a small disk.
+    pub fn or_an_eighth(bytes: u64) -> Self {
+        Self {
+            bytes,
+            is_exact: false,
+        }
+    }
+
+    /// So many, of any disk.
+    pub fn exactly(bytes: u64) -> Self {
+        Self {
+            bytes,
+            is_exact: true,
+        }
+    }
+
+    /// The free bytes that a disk of that size is to have.
+    pub fn of(self, total_bytes: u64) -> u64 {
+        match self.is_exact {
+            true => self.bytes,
+            false => self.bytes.min(total_bytes / 8),
+        }
+    }
+}
+
 pub(crate) type OnDiskLow = dyn Fn(DiskLow);
 
 /// The last look at the disk.
@@ -40,7 +73,7 @@ impl Disk {
     pub(crate) fn look(
         &mut self,
         store: &Store,
-        free_bytes_min: u64,
+        free_min: FreeMin,
         on_disk_low: &OnDiskLow,
     ) -> Option<Instant> {
         let now = Instant::now();
@@ -50,12 +83,14 @@ impl Disk {
         if !is_due {
             return self.looked_at.map(|at| at + LOOK_INTERVAL);
         }
+        // Another minimum counts as it is.
+        let is_other = self.looked_at.is_none();
         self.looked_at = Some(now);
         let is_bare = store.restore_reserve();
-        if let Some(room) = store.room().filter(|_| free_bytes_min > 0 || self.is_low) {
-            let free_bytes_min = free_bytes_min.min(room.total_bytes / 8);
-            let enough = match self.is_low {
-                true => free_bytes_min + free_bytes_min / 10,
+        if let Some(room) = store.room().filter(|_| free_min.bytes > 0 || self.is_low) {
+            let free_bytes_min = free_min.of(room.total_bytes);
+            let enough = match self.is_low && !is_other {
+                true => free_bytes_min.saturating_add(free_bytes_min / 10),
                 false => free_bytes_min,
             };
             let is_low = room.free_bytes < enough;

@@ -65,7 +65,7 @@ pub use committer::Committer;
 pub use committing::{CommitterConfig, NotCommitted};
 pub use crosstie_disk::Room;
 pub use damage::Damaged;
-pub use disk::DiskLow;
+pub use disk::{DiskLow, FreeMin};
 pub use error::{StoreError, StoreErrorKind};
 pub use events::{EventKeeper, EventOwner, EventStore, EventStoreConfig};
 pub use inspect::{Contents, all_contents, contents};

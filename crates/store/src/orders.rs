@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crosstie_queues::{Page, Want};
 
-use crate::{Backup, Batch, NewSetting, StoreError};
+use crate::{Backup, Batch, FreeMin, NewSetting, StoreError};
 
 /// Between a committer and its thread.
 #[derive(Default)]
@@ -25,8 +25,8 @@ pub(crate) struct State {
     pub(crate) taken_bytes: usize,
     /// While the thread waits: the waiting bytes that wake it.
     pub(crate) wakes_with: Option<usize>,
-    /// Another minimum of free bytes on the disk.
-    pub(crate) disk_free_bytes_min: Option<u64>,
+    /// Other minima of free bytes on the disk. The last one counts.
+    pub(crate) free_minima: Vec<FreeMinOrder>,
     pub(crate) is_failing: bool,
     pub(crate) is_stopping: bool,
     pub(crate) backup: Option<Order>,
@@ -34,6 +34,13 @@ pub(crate) struct State {
     pub(crate) is_backing_up: bool,
     pub(crate) pages: VecDeque<PageOrder>,
     pub(crate) settings: VecDeque<SettingsOrder>,
+}
+
+/// Another minimum of free bytes on the disk.
+pub(crate) struct FreeMinOrder {
+    pub(crate) free_min: FreeMin,
+    /// Called once the disk is judged by it.
+    pub(crate) on_looked: Box<dyn FnOnce() + Send>,
 }
 
 /// Settings to be written, with vhosts to be created.
@@ -131,7 +138,7 @@ impl State {
 
     /// Whether there is work that does not wait for the next attempt of a commit that failed.
     pub(crate) fn is_awaited(&self) -> bool {
-        !self.pages.is_empty() || !self.settings.is_empty() || self.disk_free_bytes_min.is_some()
+        !self.pages.is_empty() || !self.settings.is_empty() || !self.free_minima.is_empty()
     }
 
     pub(crate) fn has_news(&self) -> bool {

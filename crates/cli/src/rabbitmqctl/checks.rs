@@ -106,24 +106,21 @@ fn is_booting(run: &Run) -> Result<Output, Failure> {
 }
 
 fn check_alarms(run: &Run) -> Result<Output, Failure> {
-    alarms_or_none(run, "no alarms, local or clusterwide", "alarms:")
+    alarms_or_none(run, "no alarms, local or clusterwide")
 }
 
 fn check_local_alarms(run: &Run) -> Result<Output, Failure> {
-    alarms_or_none(run, "no local alarms", "local alarms:")
+    alarms_or_none(run, "no local alarms")
 }
 
-fn alarms_or_none(run: &Run, none: &str, some: &str) -> Result<Output, Failure> {
+fn alarms_or_none(run: &Run, none: &str) -> Result<Output, Failure> {
     let node = run.session.name()?;
     run.announce(&format!(
         "Asking node {node} to report any local resource alarms ..."
     ))?;
-    match About::read(run)?.alarms() {
+    match About::read(run)?.alarm_lines() {
         alarms if alarms.is_empty() => ok(format!("Node {node} reported {none}")),
-        alarms => Err(failed(
-            run,
-            &format!("Node {node} reported {some}\n{}", alarms.join("\n")),
-        )),
+        alarms => Err(failed(run, &alarms.join("\n"))),
     }
 }
 
@@ -132,13 +129,22 @@ fn alarms(run: &Run) -> Result<Output, Failure> {
     run.announce(&format!(
         "Asking node {node} to report any known resource alarms ..."
     ))?;
-    let alarms = About::read(run)?.alarms();
-    let text = match alarms.is_empty() {
-        true => format!("Node {node} reported no alarms, local or clusterwide"),
-        false => format!("Node {node} reported alarms:\n\n{}", alarms.join("\n")),
-    };
-    let value = json!({"alarms": alarms, "node": node, "result": "ok"});
-    Ok(Output::Value(text, value))
+    let alarms = About::read(run)?.alarm_lines();
+    Ok(match alarms.is_empty() {
+        true => Output::Value(
+            format!("Node {node} reported no alarms, local or clusterwide"),
+            json!({"alarms": [], "node": node, "result": "ok"}),
+        ),
+        false => Output::Value(
+            alarms.join("\n"),
+            json!({
+                "global": [],
+                "local": alarms,
+                "message": format!("Node {node} reported alarms"),
+                "result": "ok",
+            }),
+        ),
+    })
 }
 
 /// Maximum time for a connection to this machine.

@@ -60,11 +60,16 @@ pub(super) fn find(program: Program, name: &str) -> Result<&'static Command, Fai
         return Ok(found);
     }
     if OTHERS.contains(&name) {
-        return Err(Failure::usage(&format!(
-            "Error: '{name}' is a command of RabbitMQ that Crosstie does not have"
-        )));
+        return Err(not_here(name));
     }
     Err(unknown(program, name))
+}
+
+/// The refusal of a command that only RabbitMQ has.
+pub(super) fn not_here(name: &str) -> Failure {
+    Failure::usage(&format!(
+        "Error: '{name}' is a command of RabbitMQ that Crosstie does not have"
+    ))
 }
 
 /// There is no such command.
@@ -158,7 +163,7 @@ mod tests {
             ),
             ("list_users extra", "too many arguments."),
             ("add_vhost", "not enough arguments."),
-            ("eval 1", "'eval' is a command of RabbitMQ"),
+            ("exec 1", "'exec' is a command of RabbitMQ"),
             ("list_quues", "Did you mean 'list_queues'?"),
         ] {
             let error = parsed(line).expect_err(line);

@@ -6,6 +6,7 @@
 //!                                                          └▶ Failure: a text and an exit code
 //! ```
 
+mod bounds;
 mod checks;
 mod columns;
 mod command;

@@ -96,6 +96,19 @@ impl About {
         names.map(str::to_owned).collect()
     }
 
+    /// The same in RabbitMQ's words.
+    pub(super) fn alarm_lines(&self) -> Vec<String> {
+        let node = cell(&self.node["name"]);
+        let lines = self.alarms().into_iter().map(|alarm| {
+            let what = match &*alarm {
+                "memory" => "Memory",
+                _ => "Free disk space",
+            };
+            format!("{what} alarm on node {node}")
+        });
+        lines.collect()
+    }
+
     fn to_json(&self) -> Json {
         let (node, overview) = (&self.node, &self.overview);
         let used = &node["mem_used"];
@@ -150,7 +163,7 @@ impl About {
     }
 
     fn to_text(&self) -> String {
-        let alarms = match self.alarms() {
+        let alarms = match self.alarm_lines() {
             alarms if alarms.is_empty() => vec!["(none)".to_owned()],
             alarms => alarms,
         };

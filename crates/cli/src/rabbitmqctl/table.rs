@@ -2,18 +2,19 @@
 
 use super::command::Command;
 use super::{
-    checks, connections, definitions, limits, lists, node, parameters, permissions, policies,
-    queues, users, vhosts,
+    bounds, checks, connections, definitions, limits, lists, node, parameters, permissions,
+    policies, queues, users, vhosts,
 };
 
 /// All commands.
-pub(super) static COMMANDS: [&[Command]; 12] = [
+pub(super) static COMMANDS: [&[Command]; 13] = [
     &users::COMMANDS,
     &vhosts::COMMANDS,
     &permissions::COMMANDS,
     &policies::COMMANDS,
     &parameters::COMMANDS,
     &limits::COMMANDS,
+    &bounds::COMMANDS,
     &lists::COMMANDS,
     &queues::COMMANDS,
     &connections::COMMANDS,
@@ -23,7 +24,7 @@ pub(super) static COMMANDS: [&[Command]; 12] = [
 ];
 
 /// Commands of RabbitMQ 3.10 that are refused by name.
-pub(super) static OTHERS: [&str; 55] = [
+pub(super) static OTHERS: [&str; 52] = [
     "autocomplete",
     "await_online_nodes",
     "cancel_sync_queue",
@@ -41,7 +42,6 @@ pub(super) static OTHERS: [&str; 55] = [
     "erlang_cookie_hash",
     "erlang_cookie_sources",
     "erlang_version",
-    "eval",
     "eval_file",
     "exec",
     "force_boot",
@@ -72,9 +72,7 @@ pub(super) static OTHERS: [&str; 55] = [
     "rotate_logs",
     "runtime_thread_stats",
     "schema_info",
-    "set_disk_free_limit",
     "set_log_level",
-    "set_vm_memory_high_watermark",
     "suspend_listeners",
     "sync_queue",
     "tls_versions",

@@ -318,7 +318,7 @@ fn shown(bound: u64) -> String {
 fn write_use(api: &Api, text: &mut Text<'_>) {
     let broker = api.operators.broker();
     let (open, _) = process::descriptors();
-    let free = process::free_bytes(&broker.particulars.store).unwrap_or(0);
+    let (free, _) = process::disk_bytes(&broker.particulars.store).unwrap_or_default();
     for (name, help, figure) in [
         ("process_open_fds", "Open file descriptors", open),
         (
@@ -342,7 +342,9 @@ fn write_use(api: &Api, text: &mut Text<'_>) {
 }
 
 fn write_bounds(api: &Api, text: &mut Text<'_>) {
-    let particulars = &api.operators.broker().particulars;
+    let broker = api.operators.broker();
+    let flow = &broker.shared.flow;
+    let (_, total) = process::disk_bytes(&broker.particulars.store).unwrap_or_default();
     let (_, max) = process::descriptors();
     for (name, help, figure) in [
         ("process_max_fds", "Limit of open file descriptors", max),
@@ -350,17 +352,17 @@ fn write_bounds(api: &Api, text: &mut Text<'_>) {
         (
             "resident_memory_limit_bytes",
             "Memory of messages above which publishers are blocked",
-            particulars.memory_bytes_max as u64,
+            flow.memory_bytes_max() as u64,
         ),
         (
             "disk_space_available_limit_bytes",
             "Free disk space below which publishers are blocked",
-            particulars.disk_free_bytes_min,
+            flow.disk_free_bytes_min(total),
         ),
     ] {
         text.single(gauge(name, help), figure);
     }
-    let uptime = particulars.uptime().as_secs_f64();
+    let uptime = broker.particulars.uptime().as_secs_f64();
     let family = gauge("erlang_uptime_seconds", "Time since the start");
     text.single(family, uptime);
 }

@@ -77,6 +77,12 @@ pub(crate) fn host_stats() -> Json {
     })
 }
 
+/// The machine's memory.
+pub(crate) fn total_memory_bytes() -> Option<u64> {
+    let meminfo = fs::read_to_string("/proc/meminfo").ok()?;
+    memory(&meminfo)["total"].as_u64()
+}
+
 /// Seconds since 1970.
 fn timestamp() -> f64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);

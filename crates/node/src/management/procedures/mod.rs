@@ -4,6 +4,7 @@ mod amqp;
 mod amqp_definitions;
 mod amqp_entries;
 mod amqp_management;
+mod amqp_orders;
 mod components;
 mod host_monitor;
 mod node;
@@ -27,7 +28,7 @@ use crate::event::{Event, Events};
 use crate::node::Node;
 
 /// All procedures.
-pub(super) static PROCEDURES: [&[Procedure]; 11] = [
+pub(super) static PROCEDURES: [&[Procedure]; 12] = [
     &node::PROCEDURES,
     &workers::PROCEDURES,
     &router::PROCEDURES,
@@ -36,6 +37,7 @@ pub(super) static PROCEDURES: [&[Procedure]; 11] = [
     &amqp_entries::PROCEDURES,
     &amqp_management::PROCEDURES,
     &amqp_definitions::PROCEDURES,
+    &amqp_orders::PROCEDURES,
     &components::PROCEDURES,
     &host_monitor::PROCEDURES,
     &traces::PROCEDURES,
