@@ -5,7 +5,7 @@ use super::failure::Failure;
 use super::node::VERSION;
 use super::output;
 use super::program::Program;
-use super::table::{COMMANDS, OTHERS};
+use super::table::{COMMANDS, INSTEAD, OTHERS};
 use super::words::asks_for;
 
 /// `help`, with a command or without one.
@@ -60,7 +60,12 @@ pub(super) fn find(program: Program, name: &str) -> Result<&'static Command, Fai
         return Ok(found);
     }
     if OTHERS.contains(&name) {
-        return Err(not_here(name));
+        let text = not_here(name).text;
+        let instead = INSTEAD.iter().find(|(other, _)| *other == name);
+        return Err(Failure::usage(&match instead {
+            Some((_, instead)) => format!("{text}. {instead}"),
+            None => text,
+        }));
     }
     Err(unknown(program, name))
 }
@@ -164,6 +169,7 @@ mod tests {
             ("list_users extra", "too many arguments."),
             ("add_vhost", "not enough arguments."),
             ("exec 1", "'exec' is a command of RabbitMQ"),
+            ("reset", "does not have. It would delete"),
             ("list_quues", "Did you mean 'list_queues'?"),
         ] {
             let error = parsed(line).expect_err(line);

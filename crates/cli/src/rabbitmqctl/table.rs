@@ -78,3 +78,10 @@ pub(super) static OTHERS: [&str; 52] = [
     "tls_versions",
     "update_cluster_nodes",
 ];
+
+/// The next step in the place of some of them.
+pub(super) static INSTEAD: [(&str, &str); 2] = [("force_reset", RESET), ("reset", RESET)];
+
+/// A configuration names most users and vhosts here, so that no command makes a node as new.
+const RESET: &str = "It would delete all messages, queues and users of the store. End the node with `rabbitmqctl stop`, \
+                     move the directory away that `rabbitmqctl status` calls the node data directory, and start the node";
