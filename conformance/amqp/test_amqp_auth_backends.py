@@ -388,6 +388,56 @@ def test_the_management_api_asks_the_server(start_broker, server):
     assert api.ask("DELETE", "/api/queues/%2F/made", header).status == 204
 
 
+def test_the_management_api_asks_about_the_vhosts_that_matter(start_broker, server):
+    api = {"type": "amqp.management", "id": "management", "endpoint": config.tcp()}
+    backend = http(server, cache_refusals=True, cache_ttl_ms=3_600_000)
+    broker = start_broker(amqp={"auth_backends": [backend]}, beside=[api])
+    api = Http(broker.router.address("management"))
+    login = base64.b64encode(f"joe:{PASSWORD}".encode()).decode()
+    header = {"Authorization": f"Basic {login}"}
+
+    def vhosts_asked(path: str) -> list[str]:
+        assert api.get(f"/api/{path}", header).status in (200, 401)
+        asked = [question(got) for got in server.got]
+        server.got.clear()
+        return [values["vhost"] for path, values in asked if path == "/vhost"]
+
+    assert vhosts_asked("whoami") == []
+    assert vhosts_asked("connections") == []
+    # No list over all vhosts.
+    assert vhosts_asked("consumers/second") == ["second"]
+    assert vhosts_asked("queues/%2F") == ["/"]
+    # A list asks about the rest, and all answers are remembered.
+    assert vhosts_asked("queues") == ["empty"]
+    for path in ("queues", "exchanges", "overview", "vhosts", "queues/second"):
+        assert vhosts_asked(path) == []
+    assert [each["name"] for each in json.loads(api.get("/api/vhosts", header).body)] == ["/"]
+
+
+def test_refusals_are_remembered_if_that_is_wanted(start_broker, server):
+    backend = http(server, cache_refusals=True, cache_ttl_ms=3_600_000)
+    broker = start_broker(amqp={"auth_backends": [backend]})
+    peer = login(broker)
+    taken(server)
+    wanted = {"forbidden": 1, "failing": 2, "odd": 2}
+    for number, name in enumerate([*wanted, *wanted], 1):
+        peer.channel(number)
+        peer.call("queue.declare", number, queue=name)
+        assert peer.expect_channel_close(number)[0] == 403
+    asked = taken(server)
+    # A failed answer is no refusal.
+    assert {name: asked.count(resource("queue", name, "configure")) for name in wanted} == wanted
+    for _ in range(2):
+        with pytest.raises(AssertionError, match="access to vhost 'second' refused"):
+            login(broker, vhost="second")
+        assert refused(broker, "joe", "wrong")[0] == 403
+    questions = [each.split("?")[0] for each in taken(server)]
+    assert questions == ["/vhost", "/user"]
+    # Another password of the same user is another question.
+    login(broker).leave()
+    peer.leave()
+
+
 def test_a_new_secret_is_refused(start_broker, server):
     broker = start_broker(amqp={"auth_backends": [INTERNAL, http(server)]})
     peer = login(broker)

@@ -148,11 +148,16 @@ impl Api {
         Ok(Caller::of_login(logged_in, users))
     }
 
-    /// The vhosts that matter to an answer: that of the path, or all if the user sees some of them.
+    /// The vhosts that matter to an answer: that of the path, or all for a list of those that the user sees.
     fn vhosts_of(&self, caller: &Caller, found: &Place<'_>) -> Vec<Arc<str>> {
-        match found.vhost() {
-            Some(vhost) if self.operators.broker().has_vhost(vhost) => vec![vhost.into()],
-            None if !caller.is_administrator() => self.operators.broker().vhost_names(),
+        let broker = self.operators.broker();
+        let listed = || {
+            let listed = found.listed_vhost();
+            listed.filter(|_| !caller.is_administrator())
+        };
+        match found.vhost().or_else(listed) {
+            Some(vhost) if broker.has_vhost(vhost) => vec![vhost.into()],
+            None if found.lists_vhosts_of(caller) => broker.vhost_names(),
             _ => Vec::new(),
         }
     }

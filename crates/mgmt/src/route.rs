@@ -2,7 +2,7 @@
 
 use crosstie_metadata::PolicyKind;
 
-use crate::caller::Right;
+use crate::caller::{Caller, Right};
 
 /// The object or the list at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -410,6 +410,30 @@ impl Place<'_> {
             | Self::Aliveness(vhost) => Some(vhost),
             Self::Between(pair) | Self::Binding(pair, _) => Some(pair.vhost),
             _ => None,
+        }
+    }
+
+    /// The vhost of a list that is empty, not refused, for a user that does not see it.
+    pub(crate) fn listed_vhost(&self) -> Option<&str> {
+        match *self {
+            Self::Consumers(vhost) => vhost,
+            _ => None,
+        }
+    }
+
+    /// Whether the answer has those vhosts alone, or objects in them, that the caller sees.
+    pub(crate) fn lists_vhosts_of(&self, caller: &Caller) -> bool {
+        match *self {
+            // Those who watch get all of them.
+            Self::Overview | Self::Vhosts => !caller.is_monitoring(),
+            Self::Consumers(None)
+            | Self::Exchanges(None)
+            | Self::Queues(None)
+            | Self::Bindings(None)
+            | Self::Policies(_, None)
+            | Self::VhostLimits(None)
+            | Self::Parameters(_, None) => !caller.is_administrator(),
+            _ => false,
         }
     }
 }

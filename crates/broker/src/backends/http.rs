@@ -1,7 +1,8 @@
 //! The HTTP backend of RabbitMQ: another server decides on logins, vhosts, names and routing keys.
 //!
 //! A question runs on the keeper's thread, and its client is not read meanwhile. At most `requests_max` are on their
-//! way; others wait for their turn, within the same timeout. Refusals are not kept, as in RabbitMQ.
+//! way; others wait for their turn, within the same timeout. Refusals are kept if `cache_refusals` says so, as in
+//! RabbitMQ's cache.
 
 use std::io;
 use std::path::Path;
@@ -33,7 +34,11 @@ pub(crate) struct HttpBackend {
     places: Semaphore,
     /// The tags of users by name and password, of which a keyed hash is kept.
     logins: Mutex<Cache<[u8; 32], Vec<String>>>,
+    /// Refused ones. Guesses push out no right login.
+    refused_logins: Mutex<Cache<[u8; 32], ()>>,
     allowed: Mutex<Cache<Question, ()>>,
+    /// Refused accesses. A client that names objects at random pushes out nobody's rights.
+    refused: Mutex<Cache<Question, ()>>,
     key: hmac::Key,
     counts: Arc<Counts>,
 }
@@ -85,19 +90,32 @@ impl HttpBackend {
             login_places: Semaphore::new(options.requests_max.div_ceil(LOGINS_PART)),
             places: Semaphore::new(options.requests_max),
             logins: Mutex::new(Cache::new(ttl, entries_max, account)),
+            refused_logins: Mutex::new(Cache::new(ttl, entries_max, account)),
             allowed: Mutex::new(Cache::new(ttl, entries_max, account)),
+            refused: Mutex::new(Cache::new(ttl, entries_max, account)),
             key: hmac::Key::new(hmac::HMAC_SHA256, &secret),
             options: options.clone(),
             counts: Arc::clone(counts),
         })
     }
 
-    /// The tags of a user, if that login has just been allowed.
-    pub(super) fn known_login(&self, name: &str, password: Option<&[u8]>) -> Option<Vec<String>> {
-        let hash = self.hash(name, password);
-        let (tags, _) = self.logins.lock().find(&hash, Instant::now())?;
+    /// The tags of a user, or why it is refused, if the server has just been asked.
+    pub(super) fn known_login(
+        &self,
+        name: &str,
+        password: Option<&[u8]>,
+    ) -> Option<Result<Vec<String>, String>> {
+        let (hash, now) = (self.hash(name, password), Instant::now());
+        let allowed = self.logins.lock().find(&hash, now);
+        let known = match allowed {
+            Some((tags, _)) => Ok(tags),
+            None => {
+                self.refused_logins.lock().find(&hash, now)?;
+                Err(denied(name))
+            }
+        };
         self.counts.kept.fetch_add(1, Ordering::Relaxed);
-        Some(tags)
+        Some(known)
     }
 
     /// The tags of a user with that password, or the reason for the log. A certificate has proven a name without one.
@@ -110,9 +128,13 @@ impl HttpBackend {
         let parameters = question::login(name, password);
         let path = &self.options.user_path;
         let answer = self.ask(&self.login_places, path, parameters, tags).await;
-        let tags = answer.map_err(NotAllowed::Unanswered)?;
-        let denied = || NotAllowed::Denied(format!("user '{name}' - denied by the backend"));
-        let tags = tags.ok_or_else(denied)?;
+        let Some(tags) = answer.map_err(NotAllowed::Unanswered)? else {
+            if self.options.cache_refusals {
+                let mut refused = self.refused_logins.lock();
+                refused.keep(hash, (), hash.len(), Instant::now());
+            }
+            return Err(NotAllowed::Denied(denied(name)));
+        };
         let bytes = hash.len() + tags.iter().map(|tag| TEXT_BYTES + tag.len()).sum::<usize>();
         let mut logins = self.logins.lock();
         logins.keep(hash, tags.clone(), bytes, Instant::now());
@@ -120,18 +142,26 @@ impl HttpBackend {
         Ok(tags)
     }
 
-    /// The end of the time for which an access is known to be allowed.
-    pub(super) fn allowed_until(&self, question: &Question) -> Option<Instant> {
-        let ((), until) = self.allowed.lock().find(question, Instant::now())?;
+    /// Whether an access is allowed, and the end of the time for which that is known.
+    pub(super) fn known(&self, question: &Question) -> Option<(bool, Instant)> {
+        let now = Instant::now();
+        let allowed = self.allowed.lock().find(question, now);
+        let known = match allowed {
+            Some(((), until)) => (true, until),
+            None => {
+                let ((), until) = self.refused.lock().find(question, now)?;
+                (false, until)
+            }
+        };
         self.counts.kept.fetch_add(1, Ordering::Relaxed);
-        Some(until)
+        Some(known)
     }
 
     /// Asks the server. Returns the end of the time for which the access is allowed. Without an answer the access is
     /// refused, as in RabbitMQ.
     pub(super) async fn allows(&self, question: &Question) -> Option<Instant> {
-        if let Some(until) = self.allowed_until(question) {
-            return Some(until);
+        if let Some((is_allowed, until)) = self.known(question) {
+            return is_allowed.then_some(until);
         }
         let path = match question {
             Question::Vhost { .. } => &self.options.vhost_path,
@@ -140,13 +170,18 @@ impl HttpBackend {
         };
         let parameters = question.parameters();
         let answer = self.ask(&self.places, path, parameters, is_allowed).await;
-        answer.ok()??;
+        // Without a valid answer nothing is known.
+        let is_allowed = answer.ok()?.is_some();
         let now = Instant::now();
-        let bytes = question.bytes();
-        let mut allowed = self.allowed.lock();
-        allowed.keep(question.clone(), (), bytes, now);
-        drop(allowed);
-        Some(now + self.options.cache_ttl)
+        let answers = match is_allowed {
+            true => Some(&self.allowed),
+            false => self.options.cache_refusals.then_some(&self.refused),
+        };
+        if let Some(answers) = answers {
+            let mut answers = answers.lock();
+            answers.keep(question.clone(), (), question.bytes(), now);
+        }
+        is_allowed.then(|| now + self.options.cache_ttl)
     }
 
     /// What the server allows, `None` if it denies, or why there is no valid answer; counted and logged.
@@ -228,6 +263,11 @@ impl HttpBackend {
         hash.copy_from_slice(context.sign().as_ref());
         hash
     }
+}
+
+/// Why a login is refused, for the log.
+fn denied(name: &str) -> String {
+    format!("user '{name}' - denied by the backend")
 }
 
 /// The tags behind `allow`; `None` for another answer.

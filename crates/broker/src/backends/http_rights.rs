@@ -156,12 +156,17 @@ impl HttpRights {
             return true;
         }
         let question = question(self.of.clone());
-        if let Some(until) = self.backend().allowed_until(&question) {
-            state.remember(question, until);
-            return true;
+        match self.backend().known(&question) {
+            Some((true, until)) => {
+                state.remember(question, until);
+                true
+            }
+            Some((false, _)) => false,
+            None => {
+                state.wanted = Some(question);
+                false
+            }
         }
-        state.wanted = Some(question);
-        false
     }
 
     fn backend(&self) -> Arc<HttpBackend> {

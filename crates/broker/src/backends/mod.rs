@@ -226,7 +226,7 @@ impl Backends {
                     let known = http.known_login(attempt.name, attempt.password);
                     // A known user that may not come from there is refused by this backend alone.
                     known.map(|tags| {
-                        attempt.external(attempt.name, tags, Source::Http(Arc::clone(http)))
+                        attempt.external(attempt.name, tags?, Source::Http(Arc::clone(http)))
                     })
                 }
                 Backend::OAuth2(oauth2) => {

@@ -6,7 +6,9 @@ use std::time::Duration;
 use crosstie_auth::oauth2::Rules;
 use crosstie_auth::wamp::jwt::KeysUrl;
 
-use super::form::{Kind, Rule, TYPE, integer, integer_or_zero, list_not_empty, map, one_of, text};
+use super::form::{
+    Kind, OFF, Rule, TYPE, integer, integer_or_zero, list_not_empty, map, one_of, text,
+};
 use super::jwt::{
     ALGORITHMS, JWKS_BYTES_MAX, JWKS_CA_CERTIFICATES, JWKS_FILE, JWKS_REFRESH_S_MAX,
     JWKS_REFRESH_S_MIN, JWKS_TIMEOUT_MS, JWKS_URL,
@@ -73,10 +75,13 @@ tables! {
         requests_max: usize = integer(1, 10_000).or(64),
             "Maximum number of requests on their way. Others wait, within the same timeout.";
         cache_ttl_ms => cache_ttl: Duration = integer_or_zero(1, 86_400_000).or(15_000),
-            "Time for which `allow` is remembered, in milliseconds. `deny` is never remembered. 0 asks for each method. \
-             The default is that of RabbitMQ's cache.";
+            "Time for which answers are remembered, in milliseconds. 0 asks for each method. The default is that of \
+             RabbitMQ's cache.";
+        cache_refusals: bool = OFF,
+            "Remembers `deny`, too. A user whom the server lets in later waits until then. Without a valid answer nothing is \
+             remembered. The default is that of RabbitMQ's cache.";
         cache_entries_max: usize = integer(1, 10_000_000).or(100_000),
-            "Maximum number of remembered answers of each kind: logins, and accesses. At the limit the oldest is \
+            "Maximum number of remembered answers of each kind: logins and accesses, allowed and refused ones. At the limit the oldest is \
              forgotten.";
         let is_post: bool = false;
     }
