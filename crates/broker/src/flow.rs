@@ -1,5 +1,6 @@
 //! Flow control: pauses reading from publishers while memory or the store is full.
 
+mod obey;
 mod orders;
 
 use std::mem;

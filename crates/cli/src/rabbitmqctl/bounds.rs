@@ -4,7 +4,6 @@ use crosstie_client::args;
 
 use super::command::{Command, Run, ctl};
 use super::failure::Failure;
-use super::help::not_here;
 use super::output::Output;
 
 pub(super) static COMMANDS: [Command; 3] = [
@@ -163,7 +162,7 @@ fn unit(name: &str) -> Option<f64> {
 /// The two expressions by which RabbitMQ's own suites raise an alarm and clear it. Any other one is refused.
 fn eval(run: &Run) -> Result<Output, Failure> {
     let Some((resource, is_raised)) = alarm(run.argument(0)) else {
-        return Err(not_here("eval"));
+        return Err(Failure::not_here("eval"));
     };
     let arguments = || args![resource, is_raised];
     run.session.call("set_amqp_alarm", None, arguments)?;

@@ -46,6 +46,13 @@ impl Failure {
     }
 
     /// The input is wrong.
+    /// The refusal of a command that only RabbitMQ has.
+    pub(super) fn not_here(name: &str) -> Self {
+        Self::usage(&format!(
+            "Error: '{name}' is a command of RabbitMQ that Crosstie does not have"
+        ))
+    }
+
     pub(super) fn data(text: &str) -> Self {
         Self::new(Self::DATA, format!("Error:\n{text}"))
     }

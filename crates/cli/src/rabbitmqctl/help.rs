@@ -60,7 +60,7 @@ pub(super) fn find(program: Program, name: &str) -> Result<&'static Command, Fai
         return Ok(found);
     }
     if OTHERS.contains(&name) {
-        let text = not_here(name).text;
+        let text = Failure::not_here(name).text;
         let instead = INSTEAD.iter().find(|(other, _)| *other == name);
         return Err(Failure::usage(&match instead {
             Some((_, instead)) => format!("{text}. {instead}"),
@@ -68,13 +68,6 @@ pub(super) fn find(program: Program, name: &str) -> Result<&'static Command, Fai
         }));
     }
     Err(unknown(program, name))
-}
-
-/// The refusal of a command that only RabbitMQ has.
-pub(super) fn not_here(name: &str) -> Failure {
-    Failure::usage(&format!(
-        "Error: '{name}' is a command of RabbitMQ that Crosstie does not have"
-    ))
 }
 
 /// There is no such command.
