@@ -170,7 +170,7 @@ mod tests {
             (
                 r#"[48,1,{},"com.x",["a"],{"password":"p","b":2}]"#,
                 false,
-                r#"{"type":"CALL","argument_bytes":29,"message":[48,1,{},"com.x"]}"#,
+                r#"{"type":"CALL","argument_bytes":27,"message":[48,1,{},"com.x"]}"#,
             ),
             (
                 r#"[48,1,{},"com.x",["a"],{"password":"p","b":2}]"#,

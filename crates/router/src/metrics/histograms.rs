@@ -385,7 +385,7 @@ mod tests {
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &registry).expect("a string");
         assert!(
-            text.starts_with("# HELP x_took_seconds Time.\n# TYPE x_took_seconds histogram\n"),
+            text.starts_with("# HELP x_took_seconds Time\n# TYPE x_took_seconds histogram\n"),
             "{text}"
         );
         assert!(
