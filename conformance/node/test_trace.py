@@ -204,6 +204,19 @@ def test_an_amqp_connection(router, payload):
     assert ("properties" in lines[4]) == bool(payload)
 
 
+def test_a_body_in_several_frames_is_not_shown(router):
+    body = json.dumps({"filler": "x" * 5000, "password": SECRET}).encode()
+    connected = socket.create_connection(router.address("amqp"))
+    with Peer(connected).open("guest", "guest", frame_max=4096) as peer:
+        peer.channel()
+        with tracing(router, number(router), "--messages", 4, "--payload") as process:
+            peer.publish("", "nowhere", body)
+            lines, _ = ended(process)
+    assert [line["type"] for line in lines] == ["basic.publish", "header", "body", "body"]
+    assert [line.get("part") for line in lines[2:]] == [True, True]
+    assert SECRET not in json.dumps(lines)
+
+
 def test_nothing_to_trace(router):
     for id in (1, 123456789):
         process = command(router, id)

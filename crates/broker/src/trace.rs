@@ -1,6 +1,7 @@
 //! The trace of an AMQP connection: its frames, without properties and bodies unless they are requested, and never with
 //! a secret.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use crosstie_amqp::frame::{self, Decoded, Frame, FrameKind};
@@ -9,6 +10,7 @@ use crosstie_amqp::{ContentHeader, Method, Version};
 use crosstie_config::Json;
 use crosstie_front::trace::{Direction, REDACTED, Trace, TraceOptions, redact, redacted};
 use crosstie_transport::Tap;
+use parking_lot::Mutex;
 
 use super::arguments::to_json;
 use super::broker::Broker;
@@ -19,7 +21,11 @@ impl Broker {
         let peer = self.peers.lock().get(&number).cloned()?;
         let version = peer.version;
         Some(Trace::begin(&peer.connection, options, |trace| {
-            ConnectionTap { version, trace }
+            ConnectionTap {
+                version,
+                trace,
+                bodies: Mutex::default(),
+            }
         }))
     }
 }
@@ -27,6 +33,8 @@ impl Broker {
 struct ConnectionTap {
     version: Version,
     trace: Arc<Trace>,
+    /// The bytes of the body that follows, by direction and channel.
+    bodies: Mutex<HashMap<(Direction, u16), u64>>,
 }
 
 impl Tap for ConnectionTap {
@@ -45,15 +53,46 @@ impl ConnectionTap {
         while !self.trace.has_ended()
             && let Ok(Decoded::Frame { frame, consumed }) = frame::decode(bytes, 0)
         {
+            let shows = self.shows(direction, &frame);
             self.trace.push(direction, consumed, |line| {
-                describe(&frame, self.version, self.trace.options.has_payload, line);
+                describe(&frame, self.version, shows, line);
             });
             bytes = &bytes[consumed..];
         }
     }
+
+    /// What is shown of a frame. The secrets in a part of a body cannot be told from its other bytes.
+    fn shows(&self, direction: Direction, frame: &Frame<'_>) -> Shows {
+        if !self.trace.options.has_payload {
+            return Shows::NoPayload;
+        }
+        let key = (direction, frame.channel);
+        match frame.kind {
+            FrameKind::Header => {
+                if let Ok(header) = ContentHeader::decode(frame.payload) {
+                    self.bodies.lock().insert(key, header.body_bytes);
+                }
+            }
+            FrameKind::Body
+                if self.bodies.lock().remove(&key) != Some(frame.payload.len() as u64) =>
+            {
+                return Shows::Part;
+            }
+            _ => {}
+        }
+        Shows::All
+    }
 }
 
-fn describe(frame: &Frame<'_>, version: Version, has_payload: bool, line: &mut Json) {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shows {
+    NoPayload,
+    /// No more than that it is a part of a body.
+    Part,
+    All,
+}
+
+fn describe(frame: &Frame<'_>, version: Version, shows: Shows, line: &mut Json) {
     line["channel"] = frame.channel.into();
     match frame.kind {
         FrameKind::Method => match version.decode(frame.payload) {
@@ -65,7 +104,7 @@ fn describe(frame: &Frame<'_>, version: Version, has_payload: bool, line: &mut J
             match ContentHeader::decode(frame.payload) {
                 Ok(header) => {
                     line["body_bytes"] = header.body_bytes.into();
-                    if has_payload {
+                    if shows == Shows::All {
                         line["properties"] = properties(&header);
                     }
                 }
@@ -74,8 +113,10 @@ fn describe(frame: &Frame<'_>, version: Version, has_payload: bool, line: &mut J
         }
         FrameKind::Body => {
             line["type"] = "body".into();
-            if has_payload {
-                show_bytes(line, "body", frame.payload);
+            match shows {
+                Shows::NoPayload => {}
+                Shows::Part => line["part"] = true.into(),
+                Shows::All => show_bytes(line, "body", frame.payload),
             }
         }
         FrameKind::Heartbeat => line["type"] = "heartbeat".into(),
@@ -141,12 +182,12 @@ mod tests {
 
     use super::*;
 
-    fn described(bytes: &[u8], has_payload: bool) -> String {
+    fn described(bytes: &[u8], shows: Shows) -> String {
         let Ok(Decoded::Frame { frame, .. }) = frame::decode(bytes, 0) else {
             panic!("expected a frame");
         };
         let mut line = Json::default();
-        describe(&frame, Version::default(), has_payload, &mut line);
+        describe(&frame, Version::default(), shows, &mut line);
         line.to_string()
     }
 
@@ -161,7 +202,7 @@ mod tests {
         };
         frame::write_method(3, &publish, &mut bytes);
         assert_eq!(
-            described(&bytes, false),
+            described(&bytes, Shows::NoPayload),
             r#"{"channel":3,"type":"basic.publish","arguments":{"exchange":"x","routing_key":"k","mandatory":true,"immediate":false}}"#
         );
         bytes.clear();
@@ -170,23 +211,36 @@ mod tests {
             reason: "r",
         };
         frame::write_method(0, &update, &mut bytes);
-        let shown = described(&bytes, true);
+        let shown = described(&bytes, Shows::All);
         assert!(shown.contains(r#""new_secret":"(redacted)""#), "{shown}");
     }
 
     #[test]
     fn bodies_are_shown_on_request() {
-        for (body, has_payload, expected) in [
-            (&b"abc"[..], false, r#"{"channel":1,"type":"body"}"#),
-            (b"abc", true, r#"{"channel":1,"type":"body","body":"abc"}"#),
+        for (body, shows, expected) in [
+            (
+                &b"abc"[..],
+                Shows::NoPayload,
+                r#"{"channel":1,"type":"body"}"#,
+            ),
+            (
+                br#"{"password": "#,
+                Shows::Part,
+                r#"{"channel":1,"type":"body","part":true}"#,
+            ),
+            (
+                b"abc",
+                Shows::All,
+                r#"{"channel":1,"type":"body","body":"abc"}"#,
+            ),
             (
                 br#"{"token": "t"}"#,
-                true,
+                Shows::All,
                 r#"{"channel":1,"type":"body","body":"{\"token\":\"(redacted)\"}"}"#,
             ),
             (
                 b"\xff\x00",
-                true,
+                Shows::All,
                 r#"{"channel":1,"type":"body","body_hex":"ff00"}"#,
             ),
         ] {
@@ -194,7 +248,7 @@ mod tests {
             frame::write(FrameKind::Body, 1, &mut bytes, |out| {
                 out.extend_from_slice(body);
             });
-            assert_eq!(described(&bytes, has_payload), expected);
+            assert_eq!(described(&bytes, shows), expected);
         }
     }
 }

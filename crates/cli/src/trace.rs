@@ -78,7 +78,9 @@ async fn begin(realm: &ManagementRealm, arguments: &Arguments) -> Result<(u64, S
         payload,
         ..
     } = arguments;
-    let options = || args![*id, *messages, *bytes, within.as_secs().max(1), *payload];
+    let seconds = within.as_millis().div_ceil(1_000).max(1);
+    let seconds = u64::try_from(seconds).unwrap_or(u64::MAX);
+    let options = || args![*id, *messages, *bytes, seconds, *payload];
     let number = |begun: Json| begun["trace"].as_u64().unwrap_or_default();
     for worker in realm.routers().await? {
         let procedure = format!("crossbar.worker.{worker}.trace_router_session");
@@ -115,6 +117,10 @@ async fn follow(
             }
         }
         if let Some(why) = part["ended"].as_str() {
+            match part["missing"].as_u64().unwrap_or_default() {
+                0 => {}
+                missing => complain!("crosstie: the last {missing} messages are missing"),
+            }
             complain!("crosstie: the trace has ended: {}", told(why));
             return Ok(Ok(()));
         }

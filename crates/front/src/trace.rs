@@ -57,7 +57,7 @@ const SECRETS: [&str; 7] = [
 pub const SHOWN_BYTES_MAX: usize = 64 * 1024;
 
 /// The direction of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
     Received,
     Sent,
@@ -89,6 +89,8 @@ pub struct Part {
     pub lines: Vec<String>,
     /// Why there will be no more.
     pub ended: Option<&'static str>,
+    /// Messages before the end of which there are no lines.
+    pub missing: u64,
 }
 
 impl Trace {
@@ -223,6 +225,10 @@ impl Trace {
         Part {
             lines: mem::take(&mut state.lines).into(),
             ended: state.ended,
+            missing: match state.ended {
+                Some(_) => mem::take(&mut state.missing),
+                None => 0,
+            },
         }
     }
 

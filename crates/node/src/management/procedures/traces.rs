@@ -87,7 +87,7 @@ fn read(node: &mut Node, call: &Call) -> Answer {
     let number: u64 = call.required(0, "trace")?;
     let part = node.traces.read(number);
     let part = part.ok_or_else(|| no_such_trace(number))?;
-    Ok(json!({ "lines": part.lines, "ended": part.ended }))
+    Ok(json!({ "lines": part.lines, "ended": part.ended, "missing": part.missing }))
 }
 
 fn end(node: &mut Node, call: &Call) -> Answer {
