@@ -102,6 +102,9 @@ impl Shared {
                 "{free_bytes} bytes are free for the store, there should be {free_bytes_min}: \
                  publishers of persistent messages are blocked"
             ),
+            false if self.flow.is_raised(Resource::Disk) => tracing::info!(
+                "{free_bytes} bytes are free for the store: an alarm raised by hand still blocks publishers"
+            ),
             false => tracing::info!(
                 "{free_bytes} bytes are free for the store: publishers are unblocked"
             ),

@@ -94,7 +94,8 @@ impl Disk {
                 false => free_bytes_min,
             };
             let is_low = room.free_bytes < enough;
-            if mem::replace(&mut self.is_low, is_low) != is_low {
+            let was_low = mem::replace(&mut self.is_low, is_low);
+            if was_low != is_low || (is_other && is_low) {
                 on_disk_low(DiskLow {
                     is_low,
                     free_bytes: room.free_bytes,

@@ -21,8 +21,13 @@ impl FlowControl {
     /// Changes the maximum memory. Publishers are free at the new bound, and not only at nine tenths of it.
     pub(crate) fn set_memory_bytes_max(&self, bytes: usize) {
         self.memory_bytes_max.store(bytes, Ordering::Relaxed);
+        self.judge_anew();
+    }
+
+    /// Judges the memory in use as if publishers had not been blocked until now.
+    fn judge_anew(&self) {
         self.judge_memory();
-        if !self.must_block() && self.memory_bytes() <= bytes {
+        if !self.must_block() && self.memory_bytes() <= self.memory_bytes_max() {
             self.end_memory();
         }
     }
@@ -49,7 +54,7 @@ impl FlowControl {
             Resource::Memory => {
                 let raised = &self.orders.is_memory_alarm_raised;
                 raised.store(is_raised, Ordering::SeqCst);
-                self.judge_memory();
+                self.judge_anew();
             }
             Resource::Disk => self.change_disk(|alarm| alarm.is_raised = is_raised),
         }
@@ -121,6 +126,16 @@ mod tests {
         flow.judge_memory();
         flow.memory_changed(2 << 20, 0);
         flow.judge_memory();
+        assert!(flow.is_memory_full());
+        flow.order_alarm(Resource::Memory, false);
+        assert!(!flow.is_memory_full());
+    }
+
+    #[test]
+    fn a_withdrawn_alarm_leaves_nothing_behind_below_the_bound() {
+        let flow = flow();
+        flow.memory_changed(0, 95 * (1 << 20) / 100);
+        flow.order_alarm(Resource::Memory, true);
         assert!(flow.is_memory_full());
         flow.order_alarm(Resource::Memory, false);
         assert!(!flow.is_memory_full());

@@ -45,7 +45,6 @@ impl Failure {
         Self::new(Self::USAGE, text)
     }
 
-    /// The input is wrong.
     /// The refusal of a command that only RabbitMQ has.
     pub(super) fn not_here(name: &str) -> Self {
         Self::usage(&format!(
@@ -53,6 +52,7 @@ impl Failure {
         ))
     }
 
+    /// The input is wrong.
     pub(super) fn data(text: &str) -> Self {
         Self::new(Self::DATA, format!("Error:\n{text}"))
     }
