@@ -114,4 +114,11 @@ def test_its_directory_stays_for_the_next_start(monkeypatch):
         router.stop()
         router.start()
         assert (router.directory / "kept").exists()
+        subprocess.run(
+            [str(binary()), "stop", "--cbdir", str(router.directory)],
+            check=True,
+            timeout=DEADLINE_S,
+        )
+        router.start()
+        assert (router.directory / "kept").exists()
     assert not router.directory.exists()

@@ -121,7 +121,7 @@ class Router:
 
     def start(self) -> None:
         """Start it, and wait until clients may connect."""
-        if self._process is not None:
+        if self._process is not None and self._process.poll() is None:
             raise StartError("the router runs already")
         command = os.environ.get("CROSSTIE") or program()
         if command is None:
