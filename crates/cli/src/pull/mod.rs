@@ -31,7 +31,8 @@ const TO: &str = "CROSSTIE_PULL_TO";
 /// Move the messages of another broker's queues into the queues of the same names here.
 ///
 /// A message is acknowledged there once it is confirmed here. An interrupted command can be repeated: no message is
-/// lost, and at most as many as the window are here twice. The queues must exist here; import their definitions first.
+/// lost, and at most as many as the window are here twice. If the other broker is killed, so are those whose
+/// acknowledgements it had not stored. The queues must exist here; import their definitions first.
 #[derive(Args)]
 pub(crate) struct PullArguments {
     /// Queues to move; by default all durable ones of the receiving vhost, except streams.
