@@ -200,5 +200,4 @@ def test_nothing_is_lost_if_both_brokers_are_killed(
     assert depth(source, queue) == 0
     numbers = [number for number, *_ in taken(target, queue)]
     assert set(numbers) == set(range(COUNT))
-    # Those that were on their way at each kill, and those whose acknowledgements were not stored.
-    assert len(numbers) <= COUNT + 4 * window * len(kills)
+    # How many are there twice is up to the killed source: it had not stored their acknowledgements.
