@@ -140,6 +140,10 @@ impl Queue {
         if needs_ack {
             counters.count_sent_to_ack(all);
         }
+        if self.settings.priority_max != 0 {
+            // The other waits of such a queue are not known.
+            ledger.waits.note(None);
+        }
         needs_ack
     }
 

@@ -51,10 +51,6 @@ impl<H> Vhost<H> {
             )
             .ok();
         }
-        if sent.is_some() && queue.settings.priority_max != 0 {
-            // The waits of a queue with priorities are not known.
-            self.ledger.waits.note(None);
-        }
         if sent.is_some_and(|sent| !queue.note_sent(sent.needs_ack, &mut self.ledger)) {
             return Enqueued::Taken;
         }
