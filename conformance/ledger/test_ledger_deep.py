@@ -129,6 +129,43 @@ def test_a_queue_larger_than_memory_outlives_its_owner(nats, start, kind: str, m
     assert other.metric("amqp_memory_bytes") < LIMITS["memory_bytes_max"]
 
 
+def test_short_queues_larger_than_memory_outlive_their_owner(nats, start) -> None:
+    limits = {"memory_bytes_max": 2 << 20}
+    queues, count = [f"short.{nth}" for nth in range(15)], 700
+    servers = nats()
+    nodes = [start(servers, name, limits=limits) for name in ("node_a", "node_b")]
+
+    def fill(owner: Router) -> None:
+        with connect(owner) as connection:
+            channel = connection.channel()
+            for queue in queues:
+                channel.queue_declare(queue, durable=True)
+                channel.queue_purge(queue)
+                for number in range(count):
+                    channel.basic_publish("", queue, b"%08d" % number, PERSISTENT)
+            publish(channel, range(0))
+
+    owner, _ = at_owner(nodes, fill, PATIENCE_S)
+    await_read(servers, nodes)
+
+    def is_left_to_the_log() -> bool:
+        half = limits["memory_bytes_max"] / 2
+        return all(node.metric("amqp_memory_bytes") < half for node in nodes)
+
+    await_true("messages have left the memory of both nodes", is_left_to_the_log, PATIENCE_S)
+    owner.kill()
+    other = other_of(nodes, owner)
+    assert await_owner([other], PATIENCE_S) is other
+    with connect(other) as connection:
+        channel = connection.channel()
+        for queue in queues:
+            channel.queue_declare(queue, passive=True)
+            taken = channel.consume(queue, auto_ack=True, inactivity_timeout=60)
+            assert [int(next(taken)[2]) for _ in range(count)] == list(range(count))
+            channel.cancel()
+    assert other.metric("amqp_memory_bytes") < limits["memory_bytes_max"]
+
+
 @pytest.mark.parametrize("stops", [True, False], ids=["handed over", "killed"])
 def test_priorities_and_bounds_hold_for_messages_in_the_log(nats, start, stops: bool) -> None:
     priorities = 4

@@ -31,7 +31,7 @@ use super::metadata::{LiveMetadata, add_created, layers, users};
 use super::outbox::VhostOutbox;
 use super::particulars::Particulars;
 use super::peer::Peer;
-use super::replicated::Whose;
+use super::replicated::{Held, Whose};
 use super::replication::{self, Ownership, Replicated};
 use super::shared::{BackedUp, Shared};
 use super::splice::{Splices, splicing};
@@ -102,7 +102,7 @@ impl Broker {
         skipped.extend(definitions::add(&mut layers, &definitions));
         add_created(&mut layers, &created);
         let (metadata, held_settings) = stored::metadata(&mut store, layers, home.accepts_loss)?;
-        let held = replication::held(&restored);
+        let held = Held::by_vhost(&restored);
         let stored = names(restored.iter());
         // A clock that has gone back must not make messages live longer.
         let clock = Clock::begin_at(store.now_ms());

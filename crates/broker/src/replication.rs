@@ -12,7 +12,7 @@ use crosstie_config as model;
 use crosstie_front::seed::seed;
 use crosstie_nats::escaped;
 use crosstie_queues::{Position, QueueId, Record, Time, Vhost, VhostConfig};
-use crosstie_store::{Batch, Restored};
+use crosstie_store::Batch;
 use crosstie_transport::Workers;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
@@ -403,11 +403,14 @@ impl Holder for Opening {
         rested
     }
 
-    fn note_memory(&self, bytes: usize) {
+    fn note_memory(&self, bytes: usize, of_messages: usize) -> bool {
         let flow = &self.broker.shared.flow;
-        let before = self.held_bytes.swap(bytes, Ordering::Relaxed);
-        flow.memory_changed(before, bytes);
+        let here = self.replicated.here();
+        let shared = here.map_or(0, |vhost| vhost.messages_bytes());
+        let held = bytes + of_messages.saturating_sub(shared);
+        flow.memory_changed(self.held_bytes.swap(held, Ordering::Relaxed), held);
         self.act(|| flow.judge_memory());
+        flow.is_crowded()
     }
 
     fn show(&self, whose: &Whose) {
@@ -418,7 +421,7 @@ impl Holder for Opening {
 
 impl Drop for Opening {
     fn drop(&mut self) {
-        self.note_memory(0);
+        self.note_memory(0, 0);
     }
 }
 
@@ -441,20 +444,6 @@ pub(super) fn check_released(amqp: &model::Amqp, directory: &Path) -> Result<(),
         }
     }
     Ok(())
-}
-
-/// The contents of a store, by vhost.
-pub(super) fn held(restored: &[Restored]) -> BTreeMap<Arc<str>, Held> {
-    let mut held = BTreeMap::<Arc<str>, Held>::new();
-    for found in restored {
-        let of = held.entry(Arc::clone(&found.vhost)).or_default();
-        match found.record {
-            Record::QueueDeclared { .. } => of.queues += 1,
-            Record::Enqueued { .. } => of.messages += 1,
-            _ => {}
-        }
-    }
-    held
 }
 
 /// Takes the replicated vhosts out of `vhosts`. Their records in the worker's store do not belong to their logs, unless

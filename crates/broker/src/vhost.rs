@@ -270,12 +270,16 @@ impl SharedVhost {
         }
     }
 
-    /// Has the vhost's messages leave memory if that is crowded. A log has a rule of its own: its ledger holds the same
-    /// messages.
+    /// Bytes of its messages in memory, as of its last turn.
+    pub(super) fn messages_bytes(&self) -> usize {
+        self.memory_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Has the vhost's messages leave memory if that is crowded. The ledger of a log follows the same rule.
     #[inline]
     pub(super) fn heed_crowding(&self, vhost: &mut Vhost<Arc<Peer>>) {
         let is_crowded = self.shared.flow.is_crowded();
-        if vhost.is_crowded() != is_crowded && matches!(self.keeper, Keeper::Local) {
+        if vhost.is_crowded() != is_crowded {
             vhost.set_crowded(is_crowded);
         }
     }
@@ -283,11 +287,9 @@ impl SharedVhost {
     /// The work of each second, for a vhost that may be at rest. Needs a tokio context.
     pub(super) fn look_after(self: &Arc<Self>) {
         self.read_again();
-        if matches!(self.keeper, Keeper::Local) {
-            let is_crowded = self.lock().is_crowded();
-            if is_crowded != self.shared.flow.is_crowded() {
-                self.settle();
-            }
+        let is_crowded = self.lock().is_crowded();
+        if is_crowded != self.shared.flow.is_crowded() {
+            self.settle();
         }
     }
 

@@ -184,6 +184,12 @@ impl Ledger {
         self.history.live.is_deep()
     }
 
+    /// Memory is nearly full, or is not any more: meanwhile the log alone has the messages of all queues but the shortest. To be
+    /// called again and again: each call looks at some of the queues that were there before.
+    pub fn set_crowded(&mut self, is_crowded: bool) {
+        self.history.live.set_crowded(is_crowded);
+    }
+
     /// Whether nothing waits for the log.
     pub fn is_settled(&self) -> bool {
         self.waiting.is_empty() && self.in_flight.is_empty()

@@ -22,6 +22,7 @@ mod body;
 mod broken;
 mod cleaner;
 mod config;
+mod crowded;
 mod entry;
 mod excerpt;
 mod extents;

@@ -7,12 +7,15 @@
 //! later. Every record is therefore stored by its own key here, whether or not its queue is known. A vhost gets the
 //! records in an order that it can restore ([`Live::records`]).
 
+mod relief;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use crosstie_queues::{Destination, QueueId, Record, StoredMessage};
 
 use crate::config::Config;
+use crate::crowded::Crowding;
 use crate::extents::Extents;
 use crate::key::{Binding, Key, binding};
 use crate::messages::{Messages, RECORD_BYTES, enqueued, resident, size};
@@ -41,6 +44,7 @@ pub(crate) struct Live {
     bytes: u64,
     /// Bytes of the messages in memory.
     resident_bytes: u64,
+    crowding: Crowding,
     deep: usize,
     /// Bytes in memory besides these, of all queues.
     messages_memory: usize,
@@ -71,6 +75,7 @@ impl Live {
             extents: Extents::new(config.extent_bytes),
             bytes: 0,
             resident_bytes: 0,
+            crowding: Crowding::default(),
             deep: 0,
             messages_memory: 0,
             settings_memory: 0,
@@ -104,6 +109,7 @@ impl Live {
                 let counting = self.count(kept, Key::Queue(*id));
                 let before = self.queues.insert(*id, counting);
                 self.forget_some(before);
+                self.judge(*id);
             }
             Record::QueueDeleted { id } => self.delete_queue(*id, name),
             Record::Bound { .. } => self.bind(record),
@@ -331,42 +337,18 @@ impl Live {
             self.messages_memory += messages.memory_bytes();
             self.messages.insert(queue, messages);
         }
-        let config = self.config;
         let changed = self.change(queue, |messages| {
             let begun = messages.runs.insert(place, extent, size);
-            let resident_bytes = messages.keep(place, message);
-            let is_long = messages.runs.len() > config.long_messages
-                || messages.runs.body_bytes() > config.long_body_bytes;
-            (begun, resident_bytes, is_long && !messages.is_deep)
+            (begun, messages.keep(place, message))
         });
-        let Some((begun, resident_bytes, is_long)) = changed else {
+        let Some((begun, resident_bytes)) = changed else {
             return;
         };
         for (key, of) in begun {
             self.extents.add_run(of, (queue, key));
         }
         self.resident_bytes += resident_bytes;
-        if is_long && self.resident_bytes >= config.resident_bytes_max {
-            self.deepen(queue);
-        }
-    }
-
-    /// Leaves the messages of a queue to the log.
-    #[cold]
-    fn deepen(&mut self, queue: QueueId) {
-        let is_prioritized = self.is_prioritized(queue);
-        let freed = self.change(queue, |messages| messages.deepen(is_prioritized));
-        self.resident_bytes -= freed.unwrap_or_default();
-        self.deep += 1;
-    }
-
-    /// Whether its messages have priorities, as far as it is declared.
-    fn is_prioritized(&self, queue: QueueId) -> bool {
-        let declared = self.queues.get(&queue).map(|queue| &queue.record.1);
-        let Some(Record::QueueDeclared { arguments, .. }) = declared else {
-            return false;
-        };
-        arguments.as_table().find("x-max-priority").is_some()
+        self.judge(queue);
     }
 
     fn dequeue(&mut self, queue: QueueId, place: i64) {

@@ -101,6 +101,12 @@ impl Messages {
         contents.chain(kept)
     }
 
+    /// Whether a queue that is not deep has messages at places that tell no priority.
+    pub(crate) fn has_early(&self) -> bool {
+        let first = self.contents.first_key_value();
+        first.is_some_and(|(place, _)| *place < LEVELED)
+    }
+
     /// Whether a message stays in memory although its queue is deep.
     fn keeps(&self, place: i64) -> bool {
         self.keeps_early && place < LEVELED

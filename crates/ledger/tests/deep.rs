@@ -3,6 +3,9 @@
 #[allow(dead_code, reason = "other tests need the rest")]
 mod support;
 
+#[path = "deep/crowded.rs"]
+mod crowded;
+
 use std::sync::Arc;
 
 use crosstie_amqp::{TableBuf, Value};
@@ -30,6 +33,19 @@ fn enqueued(place: i64, body: &str) -> Record {
         place,
         message,
     }
+}
+
+fn declared(id: QueueId, arguments: TableBuf) -> Record {
+    Record::QueueDeclared {
+        id,
+        name: format!("q{}", id.0).into(),
+        auto_delete: false,
+        arguments,
+    }
+}
+
+fn prioritized() -> Record {
+    declared(QUEUE, TableBuf::new().with("x-max-priority", Value::I32(3)))
 }
 
 fn dequeued(place: i64) -> Record {
@@ -278,12 +294,7 @@ fn a_copy_that_is_never_filled_holds_up_the_log() {
 #[test]
 fn messages_at_places_of_an_earlier_version_stay_in_memory() {
     let (mut ledger, mut log) = owning(DEEP);
-    let declared = Record::QueueDeclared {
-        id: QUEUE,
-        name: "q".into(),
-        auto_delete: false,
-        arguments: TableBuf::new().with("x-max-priority", Value::I32(3)),
-    };
+    let declared = prioritized();
     let mut records = vec![declared.clone()];
     records.extend((1..=3).map(|place| enqueued(place, "early")));
     records.extend((4..=9).map(|place| enqueued(2 * LEVELED + place, "m")));
@@ -309,12 +320,7 @@ fn messages_at_places_of_an_earlier_version_stay_in_memory() {
 fn messages_of_an_earlier_version_before_their_declaration_are_of_the_lowest_priority() {
     let (mut ledger, mut log) = owning(DEEP);
     let mut records: Vec<_> = (1..=5).map(|place| enqueued(place, "early")).collect();
-    records.push(Record::QueueDeclared {
-        id: QUEUE,
-        name: "q".into(),
-        auto_delete: false,
-        arguments: TableBuf::new().with("x-max-priority", Value::I32(3)),
-    });
+    records.push(prioritized());
     records.push(enqueued(6, "early"));
     records.extend((7..=9).map(|place| enqueued(LEVELED + place, "m")));
     records.extend((7..=9).map(|place| enqueued(3 * LEVELED + place, "m")));

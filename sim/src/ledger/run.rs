@@ -20,11 +20,9 @@ pub(super) const CONFIG: Config = Config {
     log_bytes_min: 6000,
     extent_bytes: 0,
     purge_bytes_min: 1500,
-    resident_bytes_max: u64::MAX,
-    long_messages: usize::MAX,
-    long_body_bytes: u64::MAX,
     acknowledgement_ms: 200,
     retry_ms: 100,
+    ..Config::DEFAULT
 };
 
 /// The same, and of a few messages the log alone has most.

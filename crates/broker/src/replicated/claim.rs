@@ -7,10 +7,11 @@ use crosstie_ledger::{Broken, Effect, Owner, Role as LedgerRole, Sequence};
 
 use super::driver::{Driver, Obstacle};
 use super::heartbeats::Beats;
+use super::held::Held;
 use super::log;
 use super::recovery_task::is_content;
 use super::seen::Role;
-use super::task::{Held, Whose};
+use super::task::Whose;
 
 /// Maximum duration of a claim.
 const CLAIM_MAX: Duration = Duration::from_secs(20);

@@ -16,6 +16,7 @@ use super::beat::Beat;
 use super::handing::Handing;
 use super::handover::Handover;
 use super::heartbeats::Beats;
+use super::held::Held;
 use super::known_log::Known;
 use super::log::Names;
 use super::orders::{Order, Orders};
@@ -23,7 +24,7 @@ use super::peers::Others;
 use super::preparation::Preparation;
 use super::seen::{Role, Seen};
 use super::spare::{Dialler, Ear, Shown, Spare, lagging};
-use super::task::{Held, Task, Whose};
+use super::task::{Task, Whose};
 use super::term::{Opened, Term};
 
 /// The state of the thread.

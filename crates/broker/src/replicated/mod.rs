@@ -22,6 +22,7 @@ mod filling;
 mod handing;
 mod handover;
 mod heartbeats;
+mod held;
 mod journal;
 mod known_log;
 mod log;
@@ -45,13 +46,14 @@ mod term;
 mod unread;
 
 pub(crate) use driver::start;
+pub use held::Held;
 pub(crate) use journal::Journal;
 pub use orders::Reply;
 pub(crate) use orders::{Move, ORDERS_MAX, Order, Recover};
 pub use page::page;
 pub(crate) use pages::Wanted;
 pub use seen::{Role, Seen};
+pub use task::Whose;
 pub(crate) use task::{Building, Holder, Task, shown};
-pub use task::{Held, Whose};
 
 pub use orders::{Means, Moved, Recovered};

@@ -465,10 +465,12 @@ impl Opening {
         // What was built before a queue was deep has messages in memory that are to be in the log alone.
         let built = self.built.filter(|_| !ledger.is_deep());
         let built = built.unwrap_or_else(|| {
-            let records = ledger.records().collect();
-            Built::new(self.holder, records, self.is_kept_locally)
+            let holder = Arc::clone(&self.holder);
+            Built::new(holder, ledger.records().collect(), self.is_kept_locally)
         });
         let (vhost, records) = built.into_parts();
+        // From now on the vhost counts its messages. Counted twice, they might crowd the memory.
+        self.holder.note_memory(ledger.memory_bytes(), 0);
         vhost.open(ledger.rested().collect(), &self.journal);
         let copy = records.map(|records| {
             let term = (&self.vhost, ledger.status().epoch);

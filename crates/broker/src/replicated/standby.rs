@@ -299,6 +299,7 @@ impl Driver {
                 continue;
             }
             self.take(entries)?;
+            self.note_ledger();
         }
     }
 
@@ -353,21 +354,19 @@ impl Driver {
         }
     }
 
-    /// Updates the ledger's part of the status.
-    pub(super) fn note_ledger(&self) {
+    /// Updates the ledger's part of the status. If memory is crowded, messages are left to the log.
+    pub(super) fn note_ledger(&mut self) {
         let status = self.ledger.status();
         let end = self.others.owner().map_or(0, |owner| owner.sequence);
         let preparation = self.preparation.as_ref();
         let prepared = preparation.map_or_else(Held::default, Preparation::memory_bytes);
         let memory_bytes = self.ledger.memory_bytes() + prepared.records_bytes;
-        // An owner counts its messages in the vhost. One that is being built shares them with the ledger.
-        let of_messages = match self.term {
-            Some(_) => 0,
-            None => (status.resident_bytes as usize).max(prepared.vhost_bytes),
-        };
+        // A vhost that is being built shares them with the ledger.
+        let of_messages = (status.resident_bytes as usize).max(prepared.vhost_bytes);
         let pages = self.term.as_ref().map(|term| term.pages.reading_bytes);
-        let held = memory_bytes + of_messages + pages.unwrap_or_default() as usize;
-        self.task.holder.note_memory(held);
+        let held = memory_bytes + pages.unwrap_or_default() as usize;
+        let is_crowded = self.task.holder.note_memory(held, of_messages);
+        self.ledger.set_crowded(is_crowded);
         self.note(|seen| {
             seen.epoch = status.epoch;
             seen.sequence = status.sequence.0;

@@ -9,6 +9,7 @@ use crosstie_queues::{Paging, Position, QueueId, Record};
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, watch};
 
+use super::held::Held;
 use super::journal::Journal;
 use super::orders::Order;
 use super::seen::Seen;
@@ -49,6 +50,8 @@ impl Task {
             resident_bytes_max: self.paging.memory_bytes as u64,
             long_messages: self.paging.messages,
             long_body_bytes: self.paging.body_bytes,
+            crowded_messages: self.paging.crowded_messages,
+            crowded_body_bytes: self.paging.crowded_body_bytes,
             ..Config::default()
         }
     }
@@ -81,8 +84,9 @@ pub(crate) trait Holder: Send + Sync {
     /// were never delivered; the remaining records are in the journal.
     fn rest(&self, why: &str) -> Vec<(QueueId, i64)>;
 
-    /// Sets the bytes of memory used for the log, beside those of the open vhost.
-    fn note_memory(&self, bytes: usize);
+    /// Sets the bytes of memory used for the log, and of the log's messages. The open vhost counts those that it has in
+    /// memory, too. Returns whether memory is crowded.
+    fn note_memory(&self, bytes: usize, of_messages: usize) -> bool;
 
     /// Shows the owner.
     fn show(&self, whose: &Whose);
@@ -98,13 +102,6 @@ pub(crate) trait Building: Send {
 
     /// The node owns the vhost: restores the last records and opens it.
     fn open(self: Box<Self>, rested: Vec<Record>, journal: &Arc<Journal>);
-}
-
-/// The contents of a vhost in a worker's store, from before it was replicated.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Held {
-    pub queues: u64,
-    pub messages: u64,
 }
 
 /// The owner of a vhost that this node does not own.

@@ -233,8 +233,13 @@ pub(crate) const DEEP: Config = Config {
     resident_bytes_max: 300,
     long_messages: 3,
     long_body_bytes: 400,
+    crowded_messages: 1,
+    crowded_body_bytes: 100,
     ..CONFIG
 };
+
+/// How long the memory of a node stays crowded; it is for a third of the time.
+const CROWDED_MS: u64 = 2_000;
 
 /// A ledger with two appends in flight.
 fn ledger() -> Ledger {
@@ -255,6 +260,8 @@ impl World {
         self.nodes[place].due = now + TICK_MS;
         self.connect(place);
         let node = &mut self.nodes[place];
+        node.ledger
+            .set_crowded((now / CROWDED_MS + place as u64).is_multiple_of(3));
         node.ledger.handle_timeout(Time(now));
         if let Some(reading) = &node.reading
             && now >= reading.since + ANSWER_MS

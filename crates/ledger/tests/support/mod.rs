@@ -14,11 +14,7 @@ pub(crate) const CONFIG: Config = Config {
     log_bytes_min: 4000,
     extent_bytes: 0,
     purge_bytes_min: 1000,
-    resident_bytes_max: u64::MAX,
-    long_messages: usize::MAX,
-    long_body_bytes: u64::MAX,
-    acknowledgement_ms: 2000,
-    retry_ms: 1000,
+    ..Config::DEFAULT
 };
 
 pub(crate) fn owner(node: &str) -> Owner {

@@ -1,0 +1,120 @@
+//! A memory that is nearly full: the log alone has the messages of all queues but the shortest.
+
+use std::ops::RangeInclusive;
+
+use crosstie_amqp::TableBuf;
+use crosstie_ledger::{Config, Ledger, Sequence};
+use crosstie_queues::{Kept, LEVELED, Position, QueueId, Record};
+
+use super::support::{CONFIG, NOW, message};
+use super::{QUEUE, declared, enqueued, owning, prioritized, read, settle};
+
+/// While memory is crowded, the log alone has the messages of queues with more than four.
+const CROWDED: Config = Config {
+    batch_bytes_max: 1 << 20,
+    part_bytes_max: 1 << 20,
+    log_bytes_min: 1 << 40,
+    crowded_messages: 4,
+    ..CONFIG
+};
+
+/// A queue with messages at these places.
+fn filled(queue: u64, places: RangeInclusive<i64>) -> Vec<Record> {
+    let (queue, message) = (QueueId(queue), message(b"m"));
+    let mut records = vec![declared(queue, TableBuf::new())];
+    records.extend(places.map(|place| Record::Enqueued {
+        queue,
+        place,
+        message: message.clone(),
+    }));
+    records
+}
+
+#[test]
+fn a_crowded_memory_leaves_the_messages_of_all_but_the_shortest_queues_to_the_log() {
+    let (mut ledger, mut log) = owning(CROWDED);
+    // More than one call takes out of memory, at rest; and a short queue.
+    let records = (1..=5_000).flat_map(|queue| filled(queue, 1..=5));
+    let records = records.chain(filled(5_001, 1..=4));
+    ledger.submit(NOW, records.collect(), Position(1));
+    settle(&mut ledger, &mut log);
+    let mut follower = Ledger::new(CROWDED);
+    for (sequence, entry) in (1..).zip(&log) {
+        let read = follower.handle_entry(Sequence(sequence), entry);
+        read.expect("the log is whole");
+    }
+    let per_message = ledger.status().resident_bytes / 25_004;
+    for ledger in [&mut ledger, &mut follower] {
+        let resident = |ledger: &Ledger| ledger.status().resident_bytes / per_message;
+        assert_eq!(resident(ledger), 25_004);
+        ledger.set_crowded(true);
+        assert!((5_000..10_000).contains(&resident(ledger)), "in parts");
+        ledger.set_crowded(true);
+        assert_eq!(resident(ledger), 4);
+        let kept = ledger.records();
+        let kept = kept.filter(|record| matches!(record, Record::Kept(kept) if kept.messages == 5));
+        assert_eq!(kept.count(), 5_000);
+        let found = read(ledger, &log, (1, 5)).expect("all are in the log");
+        assert_eq!(found.len(), 5);
+    }
+    let resident = |ledger: &Ledger| ledger.status().resident_bytes / per_message;
+    ledger.submit(NOW, filled(5_002, 1..=10), Position(2));
+    settle(&mut ledger, &mut log);
+    assert_eq!(resident(&ledger), 4);
+    ledger.set_crowded(false);
+    ledger.submit(NOW, filled(5_003, 1..=10), Position(3));
+    settle(&mut ledger, &mut log);
+    assert_eq!(resident(&ledger), 14);
+}
+
+#[test]
+fn a_relief_that_has_begun_goes_on_when_memory_is_not_crowded_any_more() {
+    let (mut ledger, mut log) = owning(CROWDED);
+    let records = (1..=64).flat_map(|queue| filled(queue, 1..=700));
+    ledger.submit(NOW, records.collect(), Position(1));
+    settle(&mut ledger, &mut log);
+    let per_message = ledger.status().resident_bytes / 44_800;
+    let resident = |ledger: &Ledger| ledger.status().resident_bytes / per_message;
+    ledger.set_crowded(true);
+    assert!((20_000..30_000).contains(&resident(&ledger)), "in parts");
+    ledger.set_crowded(false);
+    assert!((10_000..20_000).contains(&resident(&ledger)));
+    // Queues that were looked at may not grow meanwhile.
+    ledger.submit(NOW, filled(0, 1..=10), Position(2));
+    settle(&mut ledger, &mut log);
+    ledger.set_crowded(true);
+    ledger.set_crowded(false);
+    assert_eq!(resident(&ledger), 0);
+    ledger.submit(NOW, filled(65, 1..=10), Position(3));
+    settle(&mut ledger, &mut log);
+    assert_eq!(resident(&ledger), 10);
+    ledger.set_crowded(true);
+    assert_eq!(resident(&ledger), 0);
+}
+
+#[test]
+fn the_relief_of_a_crowded_memory_waits_for_the_declaration_of_a_queue() {
+    for is_swept in [false, true] {
+        let (mut ledger, mut log) = owning(CROWDED);
+        ledger.set_crowded(!is_swept);
+        let mut records: Vec<_> = (1..=3).map(|place| enqueued(place, "early")).collect();
+        records.extend((4..=9).map(|place| enqueued(2 * LEVELED + place, "m")));
+        ledger.submit(NOW, records, Position(1));
+        settle(&mut ledger, &mut log);
+        ledger.set_crowded(true);
+        assert!(!ledger.is_deep());
+        let declared = prioritized();
+        ledger.submit(NOW, vec![declared.clone()], Position(2));
+        settle(&mut ledger, &mut log);
+        let mut expected = vec![declared];
+        expected.extend((1..=3).map(|place| enqueued(place, "early")));
+        expected.push(Record::Kept(Kept {
+            queue: QUEUE,
+            from: 2 * LEVELED + 4,
+            to: 2 * LEVELED + 9,
+            messages: 6,
+            body_bytes: 6,
+        }));
+        assert_eq!(ledger.records().collect::<Vec<_>>(), expected);
+    }
+}
