@@ -16,9 +16,8 @@ pub(crate) struct Crowding {
     sweep: Option<Bound<QueueId>>,
 }
 
-/// Queues that one call looks at, and messages that it takes out of memory.
+/// Queues that one call looks at.
 const QUEUES: usize = 4_096;
-const MESSAGES: usize = 16_384;
 
 impl Crowding {
     /// A sweep that has begun goes on to its end. Queues that get messages meanwhile are judged at once, so that none has
@@ -30,15 +29,16 @@ impl Crowding {
         self.is_crowded = is_crowded;
     }
 
-    /// The next queues to be left to the log.
+    /// The next queues to be left to the log, with about so many messages in memory.
     pub(crate) fn next_long(
         &mut self,
         all: &BTreeMap<QueueId, Messages>,
         is_declared: impl Fn(&QueueId) -> bool,
         config: &Config,
+        messages_max: usize,
     ) -> Vec<QueueId> {
         let mut long = Vec::new();
-        let Some(from) = self.sweep else {
+        let Some(from) = self.sweep.filter(|_| messages_max > 0) else {
             return long;
         };
         let (mut visited, mut unloaded) = (0, 0);
@@ -49,7 +49,7 @@ impl Crowding {
                 long.push(*queue);
                 unloaded += messages.contents.len();
             }
-            if visited == QUEUES || unloaded >= MESSAGES {
+            if visited == QUEUES || unloaded >= messages_max {
                 next = Some(Bound::Excluded(*queue));
                 break;
             }

@@ -31,6 +31,7 @@ mod follower;
 mod history;
 mod in_flight;
 mod key;
+mod leaving;
 mod ledger;
 mod live;
 mod messages;

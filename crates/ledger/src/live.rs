@@ -18,6 +18,7 @@ use crate::config::Config;
 use crate::crowded::Crowding;
 use crate::extents::Extents;
 use crate::key::{Binding, Key, binding};
+use crate::leaving::Leaving;
 use crate::messages::{Messages, RECORD_BYTES, enqueued, resident, size};
 use crate::runs::Gone;
 
@@ -44,6 +45,8 @@ pub(crate) struct Live {
     bytes: u64,
     /// Bytes of the messages in memory.
     resident_bytes: u64,
+    /// Those of them that no queue needs any more.
+    leaving: Leaving,
     crowding: Crowding,
     deep: usize,
     /// Bytes in memory besides these, of all queues.
@@ -75,6 +78,7 @@ impl Live {
             extents: Extents::new(config.extent_bytes),
             bytes: 0,
             resident_bytes: 0,
+            leaving: Leaving::default(),
             crowding: Crowding::default(),
             deep: 0,
             messages_memory: 0,
@@ -138,6 +142,7 @@ impl Live {
             // It is created and deleted by its nodes' configurations.
             Record::VhostCreated | Record::VhostDeleted => {}
         }
+        self.free_some();
     }
 
     /// The oldest live records, about `bytes_max` octets of them, to be written again: of entries up to and including
@@ -223,7 +228,7 @@ impl Live {
         self.messages.get(&queue)?.runs.find(place)
     }
 
-    /// The deliveries of a message that only the log has, if they were counted after it.
+    /// The deliveries of a message, if they were counted after it.
     pub(crate) fn deliveries(&self, queue: QueueId, place: i64) -> Option<u32> {
         let messages = self.messages.get(&queue)?;
         messages.deliveries.get(&place).copied()
@@ -430,8 +435,7 @@ impl Live {
         };
         self.deep -= usize::from(messages.is_deep);
         self.messages_memory -= messages.memory_bytes();
-        let contents = messages.contents.values().map(resident);
-        self.resident_bytes -= contents.sum::<u64>();
+        self.leaving.add(messages.contents);
         for gone in messages.runs.clear() {
             self.forget(gone);
         }

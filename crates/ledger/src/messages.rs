@@ -17,7 +17,7 @@ pub(crate) struct Messages {
     /// there, and nobody else knows it.
     keeps_early: bool,
     pub(crate) contents: BTreeMap<i64, StoredMessage>,
-    /// The deliveries of messages that only the log has, if they were counted later.
+    /// The deliveries of messages, if they were counted later than the message.
     pub(crate) deliveries: BTreeMap<i64, u32>,
 }
 
@@ -38,22 +38,13 @@ impl Messages {
         resident(message)
     }
 
-    /// Leaves the messages to the log; returns the bytes that this frees.
-    pub(crate) fn deepen(&mut self, is_prioritized: bool) -> u64 {
+    /// Leaves the messages to the log; returns those that leave memory.
+    pub(crate) fn deepen(&mut self, is_prioritized: bool) -> BTreeMap<i64, StoredMessage> {
         (self.is_deep, self.keeps_early) = (true, is_prioritized);
-        let leveled = match is_prioritized {
+        match is_prioritized {
             true => self.contents.split_off(&LEVELED),
             false => mem::take(&mut self.contents),
-        };
-        let mut freed = 0;
-        for (place, message) in leveled {
-            freed += resident(&message);
-            // The log may have counted them after the message.
-            if message.deliveries > 0 {
-                self.deliveries.insert(place, message.deliveries);
-            }
         }
-        freed
     }
 
     /// Forgets what is in memory of the messages between those places; returns the bytes that this frees.
@@ -74,12 +65,11 @@ impl Messages {
     }
 
     pub(crate) fn deliver(&mut self, place: i64, deliveries: u32) {
-        match self.contents.get_mut(&place) {
-            Some(message) => message.deliveries = deliveries,
-            None if self.runs.find(place).is_some() => {
-                self.deliveries.insert(place, deliveries);
-            }
-            None => {}
+        if let Some(message) = self.contents.get_mut(&place) {
+            message.deliveries = deliveries;
+        }
+        if self.runs.find(place).is_some() {
+            self.deliveries.insert(place, deliveries);
         }
     }
 

@@ -1,17 +1,23 @@
-//! Leaves the messages of queues to the log.
+//! Leaves the messages of queues to the log, and frees their memory in parts.
 
 use crosstie_queues::{QueueId, Record};
 
 use super::Live;
 
+/// Messages that are freed with each record, and with each call of [`Live::set_crowded`].
+const FREED_PER_RECORD: usize = 64;
+const FREED_PER_CALL: usize = 16_384;
+
 impl Live {
     pub(crate) fn set_crowded(&mut self, is_crowded: bool) {
         self.crowding.set(is_crowded);
+        let left = FREED_PER_CALL - self.free(FREED_PER_CALL);
         let is_declared = |queue: &QueueId| self.queues.contains_key(queue);
         let long = self
             .crowding
-            .next_long(&self.messages, is_declared, &self.config);
+            .next_long(&self.messages, is_declared, &self.config, left);
         long.into_iter().for_each(|queue| self.deepen(queue));
+        self.free(left);
     }
 
     /// Leaves the messages of a queue to the log, if they are too many for the memory in use.
@@ -27,11 +33,23 @@ impl Live {
         }
     }
 
+    /// Frees some of the messages that no queue needs any more, behind a record.
+    pub(super) fn free_some(&mut self) {
+        self.free(FREED_PER_RECORD);
+    }
+
+    /// Returns how many are freed.
+    fn free(&mut self, count_max: usize) -> usize {
+        let (count, bytes) = self.leaving.free(count_max);
+        self.resident_bytes -= bytes;
+        count
+    }
+
     #[cold]
     fn deepen(&mut self, queue: QueueId) {
         let is_prioritized = self.is_prioritized(queue);
-        let freed = self.change(queue, |messages| messages.deepen(is_prioritized));
-        self.resident_bytes -= freed.unwrap_or_default();
+        let left = self.change(queue, |messages| messages.deepen(is_prioritized));
+        self.leaving.add(left.unwrap_or_default());
         self.deep += 1;
     }
 

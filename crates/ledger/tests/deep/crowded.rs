@@ -93,6 +93,44 @@ fn a_relief_that_has_begun_goes_on_when_memory_is_not_crowded_any_more() {
 }
 
 #[test]
+fn messages_of_one_queue_are_freed_in_parts() {
+    let (mut ledger, mut log) = owning(CROWDED);
+    ledger.submit(NOW, filled(1, 1..=50_000), Position(1));
+    let delivered = Record::Delivered {
+        queue: QUEUE,
+        place: 7,
+        deliveries: 3,
+    };
+    ledger.submit(NOW, vec![delivered], Position(2));
+    settle(&mut ledger, &mut log);
+    let per_message = ledger.status().resident_bytes / 50_000;
+    let resident = |ledger: &Ledger| ledger.status().resident_bytes / per_message;
+    let mut left = 50_000;
+    while left > 0 {
+        ledger.set_crowded(true);
+        let next = resident(&ledger);
+        assert!(next < left && next + 20_000 >= left, "{left}, {next}");
+        left = next;
+        // The log alone has them from the first part on.
+        let mut excerpt = ledger.excerpt(QUEUE, (7, 7), 1);
+        while let Some((next, _)) = excerpt.next_read() {
+            let taken = excerpt.take(next, &log[next.0 as usize - 1]);
+            taken.expect("it is what was written");
+        }
+        let (messages, _) = excerpt.finish().remove(0).expect("it is in the log");
+        assert_eq!(messages[0].1.deliveries, 3);
+    }
+    ledger.set_crowded(false);
+    ledger.submit(NOW, filled(2, 1..=10_000), Position(3));
+    let purged = Record::Purged { queue: QueueId(2) };
+    ledger.submit(NOW, vec![purged], Position(4));
+    settle(&mut ledger, &mut log);
+    assert!(resident(&ledger) > 9_000);
+    ledger.set_crowded(false);
+    assert_eq!(resident(&ledger), 0);
+}
+
+#[test]
 fn the_relief_of_a_crowded_memory_waits_for_the_declaration_of_a_queue() {
     for is_swept in [false, true] {
         let (mut ledger, mut log) = owning(CROWDED);
