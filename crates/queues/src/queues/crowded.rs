@@ -10,6 +10,9 @@
 //! Queues that are not long never become deep otherwise, and a deep queue's head has as many messages as a shallow queue
 //! may have. Many such queues at rest would take memory without a bound. Meanwhile a queue that gets a message becomes
 //! deep at once if it has more than a few.
+//!
+//! A vhost whose messages are in a log gives none a record for this: it would write transient messages to all nodes
+//! because one has little memory. So only what is behind a queue's last message without a record leaves.
 
 use super::lane::Lane;
 use super::level::Level;
@@ -157,7 +160,9 @@ impl Queues {
         };
         let ids = (queue.spill_id, queue.id);
         let (mut visited, mut recorded) = (0, 0);
-        for entry in queue.messages.heads_mut() {
+        // A log has no place for messages that a restart forgets: these stay, and those in front of them.
+        let heads = paging.spills.then(|| queue.messages.heads_mut());
+        for entry in heads.into_iter().flatten() {
             visited += 1;
             if !entry.is_recorded() {
                 recorded += 1;

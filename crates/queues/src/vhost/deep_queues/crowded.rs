@@ -157,6 +157,34 @@ fn returned_messages_leave_memory_once_departures_are_stored() {
     assert_eq!(left, (2..20).collect::<Vec<u32>>());
 }
 
+/// A log would have transient messages on all nodes, because one of these has little memory.
+#[test]
+fn messages_without_a_record_stay_if_a_restart_cannot_forget_them() {
+    for seed in 0..20 {
+        let mut deep = Deep::in_a_log(seed);
+        (0..200).for_each(|number| deep.publish_as(number, 2));
+        // Among them, and behind them.
+        (200..210).for_each(|number| deep.publish_as(number, 1));
+        (210..300).for_each(|number| deep.publish_as(number, 2));
+        deep.commit();
+        let before = deep.vhost.memory_bytes();
+        deep.vhost.set_crowded(true);
+        while deep.vhost.has_backlog() {
+            deep.vhost.work(NOW, 100, &mut deep.sent);
+            deep.vhost.check_invariants();
+        }
+        assert_eq!(deep.vhost.journal().records, [], "seed {seed}");
+        // The last ones leave.
+        let after = deep.vhost.memory_bytes();
+        let left = before - after;
+        assert!((before / 4..before / 3).contains(&left), "{before} {after}");
+        let first = deep.consume(300);
+        assert!(first.is_sorted_by(|a, b| *a < *b + 60), "{first:?}");
+        deep.commit();
+        assert!(deep.disk.is_empty(), "seed {seed}");
+    }
+}
+
 #[test]
 fn each_of_many_queues_is_relieved_in_turns_that_are_bounded() {
     let mut deep = Deep::shallow(1, 0);

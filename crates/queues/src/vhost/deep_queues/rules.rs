@@ -23,13 +23,22 @@ impl Deep {
 
     /// With a queue that is shallow until memory is crowded.
     pub(super) fn shallow(seed: u64, priority_max: u8) -> Self {
+        Self::shallow_in(seed, priority_max, true)
+    }
+
+    /// The same in a vhost whose store forgets no messages at a restart.
+    pub(super) fn in_a_log(seed: u64) -> Self {
+        Self::shallow_in(seed, 0, false)
+    }
+
+    fn shallow_in(seed: u64, priority_max: u8, spills: bool) -> Self {
         let paging = Paging {
             memory_bytes: usize::MAX,
             messages: 1_000,
             body_bytes: u64::MAX,
             crowded_messages: 4,
             crowded_body_bytes: u64::MAX,
-            spills: true,
+            spills,
         };
         let mut shallow = Self::paging(seed, priority_max, paging, (Disk::default(), Vec::new()));
         shallow.declare();
