@@ -82,6 +82,7 @@ mod update_secret;
 mod users;
 pub mod vhost;
 mod vhost_changes;
+mod vhost_memory;
 mod vhost_times;
 mod vhosts;
 

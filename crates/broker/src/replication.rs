@@ -332,9 +332,10 @@ impl Holder for Opening {
         })
     }
 
-    fn commit(&self, position: Position, waiting_bytes: usize) {
+    fn commit(&self, position: Position, waiting_bytes: usize, of_messages: usize) {
         if let Some(vhost) = self.replicated.here() {
             self.act(|| {
+                vhost.set_ledger_bytes(of_messages);
                 vhost.log_goes_on(waiting_bytes);
                 vhost.handle_commit(position, Ok(()));
             });
@@ -385,6 +386,8 @@ impl Holder for Opening {
         self.act(|| {
             vhost.stop();
             vhost.let_go();
+            // The ledger is counted by itself again.
+            vhost.note_ledger_bytes(0);
             let name = &self.replicated.name;
             let reason = format!("vhost '{name}': {why}");
             self.broker.close_vhost(&vhost, &reason);
@@ -405,9 +408,13 @@ impl Holder for Opening {
 
     fn note_memory(&self, bytes: usize, of_messages: usize) -> bool {
         let flow = &self.broker.shared.flow;
-        let here = self.replicated.here();
-        let shared = here.map_or(0, |vhost| vhost.messages_bytes());
-        let held = bytes + of_messages.saturating_sub(shared);
+        let held = match self.replicated.here() {
+            Some(vhost) => {
+                vhost.note_ledger_bytes(of_messages);
+                bytes
+            }
+            None => bytes + of_messages,
+        };
         flow.memory_changed(self.held_bytes.swap(held, Ordering::Relaxed), held);
         self.act(|| flow.judge_memory());
         flow.is_crowded()

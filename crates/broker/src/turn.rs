@@ -2,7 +2,6 @@
 
 use std::mem;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use crosstie_front::counters::{Spoken, counters};
@@ -117,11 +116,6 @@ impl<'v> Turn<'v> {
         let Some(mut vhost) = self.vhost.take() else {
             return journaled;
         };
-        let SharedVhost {
-            shared,
-            memory_bytes,
-            ..
-        } = &**self.shared;
         vhost.flush_confirms(&mut self.outbox);
         let (journal, mut waiting) = (vhost.journal(), 0);
         if !journal.records.is_empty() || !journal.streams.is_empty() {
@@ -147,12 +141,7 @@ impl<'v> Turn<'v> {
         while vhost.has_stream_wants() {
             stream_wants.extend(vhost.take_stream_want());
         }
-        let memory_after = vhost.memory_bytes();
-        let memory_before = memory_bytes.swap(memory_after, Ordering::Relaxed);
-        let flow = &shared.flow;
-        if memory_after != memory_before {
-            flow.memory_changed(memory_before, memory_after);
-        }
+        let has_memory_changed = self.shared.note_memory(&vhost);
         self.shared.heed_crowding(&mut vhost);
         let next = vhost.next_timeout();
         let is_unattended = vhost.has_backlog() && self.shared.backlog.is_to_start();
@@ -171,8 +160,8 @@ impl<'v> Turn<'v> {
             self.shared.read_stream(want);
         }
         self.shared.arm(next);
-        if memory_after != memory_before {
-            flow.judge_memory();
+        if has_memory_changed {
+            self.shared.shared.flow.judge_memory();
         }
         if waiting > 0 {
             self.shared.judge_waiting(waiting);

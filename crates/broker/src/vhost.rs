@@ -69,6 +69,8 @@ pub enum Keeper {
         flow: FlowControl,
         /// The log has had settings of run time.
         has_settings: AtomicBool,
+        /// Bytes of messages that its ledger has in memory.
+        ledger_bytes: AtomicUsize,
     },
 }
 
@@ -82,6 +84,7 @@ impl Keeper {
             has_settings: AtomicBool::new(has_settings),
             journal: Arc::clone(journal),
             flow: FlowControl::of_a_log(waiting_bytes_max),
+            ledger_bytes: AtomicUsize::new(0),
         }
     }
 }
@@ -268,11 +271,6 @@ impl SharedVhost {
             true => self.confirm_latency.end(position),
             false => self.confirm_latency.give_up(position),
         }
-    }
-
-    /// Bytes of its messages in memory, as of its last turn.
-    pub(super) fn messages_bytes(&self) -> usize {
-        self.memory_bytes.load(Ordering::Relaxed)
     }
 
     /// Has the vhost's messages leave memory if that is crowded. The ledger of a log follows the same rule.

@@ -161,7 +161,7 @@ impl Ledger {
             batch: end.batch,
             log_bytes: self.history.live.extents.log_bytes(),
             live_bytes: self.history.live.bytes(),
-            resident_bytes: self.history.live.resident_bytes(),
+            resident_bytes: self.resident_bytes(),
             resynchronizations: self.resynchronizations,
         }
     }
@@ -171,7 +171,12 @@ impl Ledger {
         Sequence(self.acknowledged)
     }
 
-    /// Bytes in memory beside the messages.
+    /// Bytes of the messages in memory.
+    pub fn resident_bytes(&self) -> u64 {
+        self.history.live.resident_bytes()
+    }
+
+    /// Bytes in memory beside the messages, and of messages that no queue needs any more.
     pub fn memory_bytes(&self) -> usize {
         let in_flight = self.in_flight.iter();
         let in_flight: usize = in_flight.map(|in_flight| in_flight.entry.len()).sum();

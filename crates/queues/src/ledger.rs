@@ -28,6 +28,7 @@ pub(crate) struct Ledger {
     /// The store has committed everything up to here.
     pub(crate) committed: Position,
     memory_bytes: usize,
+    stored_bytes: usize,
 }
 
 impl Ledger {
@@ -67,9 +68,22 @@ impl Ledger {
         self.memory_bytes
     }
 
+    /// Bytes of the messages in memory that have a record of a durable queue, once for each queue.
+    pub(crate) fn stored_bytes(&self) -> usize {
+        self.stored_bytes
+    }
+
+    /// Notes that an entry in memory has such a record from now on.
+    pub(crate) fn note_stored(&mut self, entry: &Entry) {
+        self.stored_bytes += entry.content.memory_bytes();
+    }
+
     /// Adds an entry in memory.
     pub(crate) fn account(&mut self, entry: &Entry) {
         self.memory_bytes += Entry::MEMORY_BYTES;
+        if entry.is_stored {
+            self.note_stored(entry);
+        }
         self.account_content(&entry.content);
     }
 
@@ -83,6 +97,10 @@ impl Ledger {
     /// Removes an entry.
     pub(crate) fn release(&mut self, entry: &Entry) {
         self.memory_bytes = self.memory_bytes.saturating_sub(Entry::MEMORY_BYTES);
+        if entry.is_stored {
+            let bytes = entry.content.memory_bytes();
+            self.stored_bytes = self.stored_bytes.saturating_sub(bytes);
+        }
         self.release_content(&entry.content);
     }
 

@@ -331,7 +331,10 @@ impl Driver {
             true => usize::MAX,
             false => term.journal.waiting_bytes(),
         };
-        self.task.holder.commit(position, waiting_bytes);
+        let of_messages = self.ledger.resident_bytes() as usize;
+        self.task
+            .holder
+            .commit(position, waiting_bytes, of_messages);
     }
 
     /// Handles the outcome of a request.

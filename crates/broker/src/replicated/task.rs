@@ -62,8 +62,9 @@ pub(crate) trait Holder: Send + Sync {
     /// Begins to build the vhost, which nobody sees before it is opened.
     fn build(self: Arc<Self>) -> Box<dyn Building>;
 
-    /// The log has acknowledged everything up to `position`; that many bytes still wait.
-    fn commit(&self, position: Position, waiting_bytes: usize);
+    /// The log has acknowledged everything up to `position`; that many bytes still wait. Its ledger has that many bytes of
+    /// messages in memory.
+    fn commit(&self, position: Position, waiting_bytes: usize, of_messages: usize);
 
     /// The log acknowledges nothing: blocks publishers.
     fn stall(&self);
@@ -84,8 +85,8 @@ pub(crate) trait Holder: Send + Sync {
     /// were never delivered; the remaining records are in the journal.
     fn rest(&self, why: &str) -> Vec<(QueueId, i64)>;
 
-    /// Sets the bytes of memory used for the log, and of the log's messages. The open vhost counts those that it has in
-    /// memory, too. Returns whether memory is crowded.
+    /// Sets the bytes of memory used for the log, and of the log's messages. Those that the open vhost has in memory, too,
+    /// count once. Returns whether memory is crowded.
     fn note_memory(&self, bytes: usize, of_messages: usize) -> bool;
 
     /// Shows the owner.

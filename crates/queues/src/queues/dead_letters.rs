@@ -219,10 +219,10 @@ impl DeadLetters {
         shrink(&mut self.waiting);
     }
 
-    /// The content of each, and whether it comes from a queue whose place still counts.
+    /// The content of each, with its entry if it comes from a queue.
     #[cfg(test)]
-    pub(crate) fn contents(&self) -> impl Iterator<Item = (&Arc<MessageContent>, bool)> {
+    pub(crate) fn contents(&self) -> impl Iterator<Item = (&Arc<MessageContent>, Option<&Entry>)> {
         let waiting = self.waiting.iter();
-        waiting.map(|dead| (&dead.content, dead.entry.is_some()))
+        waiting.map(|dead| (&dead.content, dead.entry.as_ref()))
     }
 }

@@ -297,6 +297,7 @@ pub(super) fn spill(
         ledger.record(entry.record(id));
     } else if let Some(id) = id {
         entry.is_stored = true;
+        ledger.note_stored(entry);
         ledger.record(entry.record(id));
     }
 }

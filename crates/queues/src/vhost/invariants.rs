@@ -17,6 +17,7 @@ use crate::{ChannelKey, ConnectionKey, Deliveries, LEVELED, MessageContent, Queu
 struct Held {
     contents: HashSet<*const MessageContent>,
     memory_bytes: usize,
+    stored_bytes: usize,
     unacked_of_queues: HashMap<QueueKey, usize>,
     unacked_of_consumers: HashMap<ConsumerKey, usize>,
     returning: HashMap<QueueKey, u32>,
@@ -31,6 +32,7 @@ impl Held {
 
     fn entry(&mut self, entry: &Entry) {
         self.memory_bytes += Entry::MEMORY_BYTES;
+        self.stored_bytes += usize::from(entry.is_stored) * entry.content.memory_bytes();
         self.content(&entry.content);
     }
 
@@ -48,6 +50,7 @@ impl<H> Vhost<H> {
     pub(super) fn check_invariants(&self) {
         let held = self.held();
         assert_eq!(self.ledger.memory_bytes(), held.memory_bytes);
+        assert_eq!(self.ledger.stored_bytes(), held.stored_bytes);
         for (key, channel) in self.channels.iter() {
             self.check_channel(key, channel);
         }
@@ -131,9 +134,9 @@ impl<H> Vhost<H> {
 
     fn held(&self) -> Held {
         let mut held = Held::default();
-        for (content, is_in_memory) in self.queues.dead().contents() {
+        for (content, entry) in self.queues.dead().contents() {
             held.content(content);
-            held.memory_bytes += usize::from(is_in_memory) * Entry::MEMORY_BYTES;
+            entry.into_iter().for_each(|entry| held.entry(entry));
         }
         let histories = self.histories.contents();
         histories.for_each(|content| held.content(content));

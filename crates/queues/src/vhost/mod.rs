@@ -212,6 +212,12 @@ impl<H> Vhost<H> {
         self.ledger.memory_bytes()
     }
 
+    /// Bytes of the messages in memory that have a record, once for each queue: those that the store has as well, or gets. They
+    /// are without those that a restart forgets.
+    pub fn stored_bytes(&self) -> usize {
+        self.ledger.stored_bytes()
+    }
+
     /// Bytes of messages published in open transactions: in no queue yet, and not among [`Self::memory_bytes`].
     pub fn uncommitted_bytes(&self) -> usize {
         self.transactions.bytes()
