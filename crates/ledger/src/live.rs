@@ -19,7 +19,7 @@ use crate::crowded::Crowding;
 use crate::extents::Extents;
 use crate::key::{Binding, Key, binding};
 use crate::leaving::Leaving;
-use crate::messages::{Messages, RECORD_BYTES, enqueued, resident, size};
+use crate::messages::{Messages, RECORD_BYTES, enqueued, size};
 use crate::runs::Gone;
 
 /// A live declaration.
@@ -43,9 +43,8 @@ pub(crate) struct Live {
     pub(crate) extents: Extents,
     /// Approximate octets of the live records.
     bytes: u64,
-    /// Bytes of the messages in memory.
+    /// Bytes of the messages in memory, without those that no queue needs any more.
     resident_bytes: u64,
-    /// Those of them that no queue needs any more.
     leaving: Leaving,
     crowding: Crowding,
     deep: usize,
@@ -296,6 +295,7 @@ impl Live {
             + self.settings_memory
             + self.messages_memory
             + self.extents.memory_bytes()
+            + self.leaving.memory_bytes()
     }
 
     /// Changes the messages of a queue.
@@ -359,14 +359,13 @@ impl Live {
     fn dequeue(&mut self, queue: QueueId, place: i64) {
         let left = self.change(queue, |messages| {
             let gone = messages.runs.remove(place)?;
-            messages.deliveries.remove(&place);
-            let content = messages.contents.remove(&place);
-            Some((gone, content, messages.runs.len() == 0))
+            let freed_bytes = messages.forget(place);
+            Some((gone, freed_bytes, messages.runs.len() == 0))
         });
-        let Some((gone, content, is_last)) = left.flatten() else {
+        let Some((gone, freed_bytes, is_last)) = left.flatten() else {
             return;
         };
-        self.resident_bytes -= content.as_ref().map_or(0, resident);
+        self.resident_bytes -= freed_bytes;
         self.forget(gone);
         if is_last {
             self.purge(queue);
@@ -435,7 +434,7 @@ impl Live {
         };
         self.deep -= usize::from(messages.is_deep);
         self.messages_memory -= messages.memory_bytes();
-        self.leaving.add(messages.contents);
+        self.leave(messages.take_contents());
         for gone in messages.runs.clear() {
             self.forget(gone);
         }

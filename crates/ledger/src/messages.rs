@@ -17,6 +17,8 @@ pub(crate) struct Messages {
     /// there, and nobody else knows it.
     keeps_early: bool,
     pub(crate) contents: BTreeMap<i64, StoredMessage>,
+    /// Bytes of these.
+    resident_bytes: u64,
     /// The deliveries of messages, if they were counted later than the message.
     pub(crate) deliveries: BTreeMap<i64, u32>,
 }
@@ -25,7 +27,7 @@ pub(crate) struct Messages {
 pub(crate) const RECORD_BYTES: u64 = 40;
 
 /// Memory of a message, and of a queue, besides what they consist of.
-const CONTENT_MEMORY_BYTES: usize = 60;
+pub(crate) const CONTENT_MEMORY_BYTES: usize = 60;
 const QUEUE_MEMORY_BYTES: usize = 160;
 
 impl Messages {
@@ -35,16 +37,36 @@ impl Messages {
             return 0;
         }
         self.contents.insert(place, message.clone());
-        resident(message)
+        let bytes = resident(message);
+        self.resident_bytes += bytes;
+        bytes
     }
 
-    /// Leaves the messages to the log; returns those that leave memory.
-    pub(crate) fn deepen(&mut self, is_prioritized: bool) -> BTreeMap<i64, StoredMessage> {
+    /// Forgets what is in memory of a message; returns the bytes that this frees.
+    pub(crate) fn forget(&mut self, place: i64) -> u64 {
+        self.deliveries.remove(&place);
+        let content = self.contents.remove(&place);
+        let bytes = content.as_ref().map_or(0, resident);
+        self.resident_bytes -= bytes;
+        bytes
+    }
+
+    /// Leaves the messages to the log; returns those that leave memory, and their bytes. Only messages that stay are visited.
+    pub(crate) fn deepen(&mut self, is_prioritized: bool) -> (BTreeMap<i64, StoredMessage>, u64) {
         (self.is_deep, self.keeps_early) = (true, is_prioritized);
-        match is_prioritized {
+        let left = match is_prioritized {
             true => self.contents.split_off(&LEVELED),
             false => mem::take(&mut self.contents),
-        }
+        };
+        let kept_bytes = self.contents.values().map(resident).sum();
+        let bytes = mem::replace(&mut self.resident_bytes, kept_bytes) - kept_bytes;
+        (left, bytes)
+    }
+
+    /// All messages in memory, and their bytes.
+    pub(crate) fn take_contents(&mut self) -> (BTreeMap<i64, StoredMessage>, u64) {
+        let contents = mem::take(&mut self.contents);
+        (contents, mem::take(&mut self.resident_bytes))
     }
 
     /// Forgets what is in memory of the messages between those places; returns the bytes that this frees.
@@ -56,7 +78,9 @@ impl Messages {
             .extract_if(from..=to, |_, _| true)
             .for_each(drop);
         let gone = self.contents.extract_if(from..=to, |_, _| true);
-        gone.map(|(_, message)| resident(&message)).sum()
+        let bytes = gone.map(|(_, message)| resident(&message)).sum();
+        self.resident_bytes -= bytes;
+        bytes
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {

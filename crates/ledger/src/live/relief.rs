@@ -1,6 +1,8 @@
 //! Leaves the messages of queues to the log, and frees their memory in parts.
 
-use crosstie_queues::{QueueId, Record};
+use std::collections::BTreeMap;
+
+use crosstie_queues::{QueueId, Record, StoredMessage};
 
 use super::Live;
 
@@ -11,13 +13,13 @@ const FREED_PER_CALL: usize = 16_384;
 impl Live {
     pub(crate) fn set_crowded(&mut self, is_crowded: bool) {
         self.crowding.set(is_crowded);
-        let left = FREED_PER_CALL - self.free(FREED_PER_CALL);
+        let left = FREED_PER_CALL - self.leaving.free(FREED_PER_CALL);
         let is_declared = |queue: &QueueId| self.queues.contains_key(queue);
         let long = self
             .crowding
             .next_long(&self.messages, is_declared, &self.config, left);
         long.into_iter().for_each(|queue| self.deepen(queue));
-        self.free(left);
+        self.leaving.free(left);
     }
 
     /// Leaves the messages of a queue to the log, if they are too many for the memory in use.
@@ -35,21 +37,20 @@ impl Live {
 
     /// Frees some of the messages that no queue needs any more, behind a record.
     pub(super) fn free_some(&mut self) {
-        self.free(FREED_PER_RECORD);
+        self.leaving.free(FREED_PER_RECORD);
     }
 
-    /// Returns how many are freed.
-    fn free(&mut self, count_max: usize) -> usize {
-        let (count, bytes) = self.leaving.free(count_max);
+    /// Takes messages that no queue needs any more, with their bytes.
+    pub(super) fn leave(&mut self, (messages, bytes): (BTreeMap<i64, StoredMessage>, u64)) {
         self.resident_bytes -= bytes;
-        count
+        self.leaving.add((messages, bytes));
     }
 
     #[cold]
     fn deepen(&mut self, queue: QueueId) {
         let is_prioritized = self.is_prioritized(queue);
         let left = self.change(queue, |messages| messages.deepen(is_prioritized));
-        self.leaving.add(left.unwrap_or_default());
+        self.leave(left.unwrap_or_default());
         self.deep += 1;
     }
 

@@ -103,14 +103,16 @@ fn messages_of_one_queue_are_freed_in_parts() {
     };
     ledger.submit(NOW, vec![delivered], Position(2));
     settle(&mut ledger, &mut log);
-    let per_message = ledger.status().resident_bytes / 50_000;
-    let resident = |ledger: &Ledger| ledger.status().resident_bytes / per_message;
-    let mut left = 50_000;
-    while left > 0 {
+    let all = ledger.resident_bytes() as usize;
+    let mut left = all + ledger.memory_bytes();
+    let mut parts = Vec::new();
+    while parts.last().is_none_or(|part| *part > 0) {
         ledger.set_crowded(true);
-        let next = resident(&ledger);
-        assert!(next < left && next + 20_000 >= left, "{left}, {next}");
-        left = next;
+        // No queue has them.
+        assert_eq!(ledger.resident_bytes(), 0);
+        let before = left;
+        left = ledger.memory_bytes();
+        parts.push((before - left) * 50_000 / all);
         // The log alone has them from the first part on.
         let mut excerpt = ledger.excerpt(QUEUE, (7, 7), 1);
         while let Some((next, _)) = excerpt.next_read() {
@@ -120,14 +122,47 @@ fn messages_of_one_queue_are_freed_in_parts() {
         let (messages, _) = excerpt.finish().remove(0).expect("it is in the log");
         assert_eq!(messages[0].1.deliveries, 3);
     }
+    assert_eq!(parts.len(), 5);
+    assert!(parts.iter().all(|part| *part < 30_000), "{parts:?}");
     ledger.set_crowded(false);
     ledger.submit(NOW, filled(2, 1..=10_000), Position(3));
     let purged = Record::Purged { queue: QueueId(2) };
     ledger.submit(NOW, vec![purged], Position(4));
     settle(&mut ledger, &mut log);
-    assert!(resident(&ledger) > 9_000);
+    assert_eq!(ledger.resident_bytes(), 0);
+    let purged = ledger.memory_bytes();
     ledger.set_crowded(false);
-    assert_eq!(resident(&ledger), 0);
+    assert!(ledger.memory_bytes() + all / 10 < purged);
+}
+
+#[test]
+fn memory_that_is_about_to_be_free_leaves_no_queue_to_the_log() {
+    let config = Config {
+        resident_bytes_max: 1 << 20,
+        long_body_bytes: 100_000,
+        ..CROWDED
+    };
+    let (mut ledger, mut log) = owning(config);
+    ledger.submit(NOW, filled(1, 1..=50_000), Position(1));
+    settle(&mut ledger, &mut log);
+    assert!(ledger.resident_bytes() > 4 << 20);
+    let long = |place| Record::Enqueued {
+        queue: QueueId(2),
+        place,
+        message: message(&[7; 60_000]),
+    };
+    let purged = Record::Purged { queue: QueueId(1) };
+    ledger.submit(NOW, vec![purged, long(1), long(2)], Position(2));
+    settle(&mut ledger, &mut log);
+    // It is not free yet.
+    assert!(ledger.memory_bytes() > 4 << 20);
+    assert!(!ledger.is_deep());
+    let freed = [1, 2, 3, 4].map(|_| {
+        ledger.set_crowded(false);
+        ledger.memory_bytes()
+    });
+    assert!(freed.is_sorted_by(|a, b| a > b), "{freed:?}");
+    assert!(freed[3] < 100_000);
 }
 
 #[test]
