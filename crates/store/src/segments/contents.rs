@@ -14,7 +14,7 @@ use super::entity::{self, Entity};
 use super::index::{Index, Left, read_index};
 use super::log::Fault;
 use super::message::{self, Content};
-use super::record::{Header, Kind, QueueKey, Salt};
+use super::record::{HEADER_BYTES, Header, Kind, QueueKey, Salt};
 use super::scan::Window;
 use super::segment::segment_name;
 use super::state::{IndexPlace, State};
@@ -187,10 +187,16 @@ fn missing(queue: QueueKey) -> Item {
     }
 }
 
+/// Bytes of a message's payload beside its body, as a rule. Longer ones are another read.
+const HEAD_BYTES: u64 = 512;
+
 /// Messages of one segment.
 pub(crate) struct Source<'f> {
     window: Window<'f>,
     reach: Reach,
+    /// For contents in other records. The first message of a fan-out to many queues is far before the last one: one window
+    /// would read all between the two, for each message.
+    contents: Window<'f>,
     /// Contents that several of its messages share.
     shared: HashMap<u32, Arc<MessageContent>>,
 }
@@ -205,6 +211,7 @@ impl<'f> Source<'f> {
         Ok(Self {
             window: Window::new(file, salt)?,
             reach: Reach::of(offsets.collect()),
+            contents: Window::new(file, salt)?,
             shared: HashMap::new(),
         })
     }
@@ -233,12 +240,18 @@ impl<'f> Source<'f> {
         let (expires_at, deliveries) =
             (message.expires_at, deliveries.unwrap_or(message.deliveries));
         let content = match message.content {
-            Content::At { offset, .. } => self.shared_content(offset)?,
-            Content::Here { body, .. } if body.len() >= message::SHARED_BYTES_MIN => {
+            Content::At { offset, body_bytes } => self.shared_content(offset, body_bytes)?,
+            Content::Here { body, .. } => {
                 // Others may share it.
-                self.shared_content(offset)?
+                let is_long = body.len() >= message::SHARED_BYTES_MIN;
+                let known = self.shared.get(&offset).filter(|_| is_long);
+                let content = known.cloned();
+                let content = content.or_else(|| message.content.load().map(Arc::new));
+                if let Some(content) = content.as_ref().filter(|_| is_long) {
+                    self.shared.insert(offset, Arc::clone(content));
+                }
+                content
             }
-            Content::Here { .. } => message.content.load().map(Arc::new),
         };
         Ok(Item::Message(content.map(|content| StoredMessage {
             content,
@@ -248,11 +261,22 @@ impl<'f> Source<'f> {
     }
 
     /// The content of another record, which may not live any more.
-    fn shared_content(&mut self, at: u32) -> io::Result<Option<Arc<MessageContent>>> {
+    fn shared_content(
+        &mut self,
+        at: u32,
+        body_bytes: u64,
+    ) -> io::Result<Option<Arc<MessageContent>>> {
         if let Some(content) = self.shared.get(&at) {
             return Ok(Some(Arc::clone(content)));
         }
-        let Some((header, payload)) = self.window.record(at.into())? else {
+        let end = u64::from(at) + HEADER_BYTES as u64 + body_bytes;
+        let window = if self.window.has(at.into(), end) {
+            &mut self.window
+        } else {
+            self.contents.end_at(end + HEAD_BYTES);
+            &mut self.contents
+        };
+        let Some((header, payload)) = window.record(at.into())? else {
             return Ok(None);
         };
         if header.kind != Kind::Stored {

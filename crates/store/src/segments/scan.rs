@@ -267,6 +267,11 @@ impl<'f> Window<'f> {
         self.end = end;
     }
 
+    /// Whether these bytes of the file are in memory.
+    pub(crate) fn has(&self, from: u64, to: u64) -> bool {
+        self.start <= from && to <= self.start + self.bytes.len() as u64
+    }
+
     fn header(&mut self, at: u64) -> io::Result<Option<[u8; HEADER_BYTES]>> {
         let bytes = self.get(at, HEADER_BYTES as u64)?;
         Ok(bytes.and_then(|bytes| bytes.first_chunk().copied()))
@@ -295,8 +300,7 @@ impl<'f> Window<'f> {
         if at + count > self.file_bytes {
             return Ok(None);
         }
-        let have = self.start..self.start + self.bytes.len() as u64;
-        if !(have.start <= at && at + count <= have.end) {
+        if !self.has(at, at + count) {
             let ahead = self.end.saturating_sub(at).min(WINDOW_BYTES);
             let wanted = count.max(ahead).min(self.file_bytes - at);
             self.bytes = read_part(self.file, at, wanted)?;

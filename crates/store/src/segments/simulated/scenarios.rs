@@ -192,6 +192,47 @@ fn a_queue_among_many_is_read_without_their_messages() {
 }
 
 #[test]
+fn bodies_that_queues_share_are_read_without_what_is_before_them_and_behind() {
+    const COUNT: i64 = 100;
+    let mut run = Run::begin(800, 64 << 20);
+    let queue = |queue| QueueKey { vhost: 1, queue };
+    let body = vec![7; 1 << 11];
+    let (shared, between) = (stored(&body), stored(&vec![8; 100_000]));
+    let mut draft = run.log().begin(16 << 20, Purpose::Adding).expect("room");
+    for place in 1..=COUNT {
+        let holder = draft.store(queue(0), place, 0, |out| {
+            message::encode(&shared, None, out)
+        });
+        draft.store(queue(1), place, 0, |out| {
+            message::encode(&between, None, out)
+        });
+        draft.store(queue(2), place, 0, |out| {
+            message::encode(&shared, Some(holder), out)
+        });
+    }
+    run.log().commit(draft, 1000).expect("room");
+    let contents = run.contents();
+    // Those with the bodies, and those that name them.
+    for of in [0, 2] {
+        let before = run.disk.read_bytes();
+        let parts = contents.read(&[wanted(queue(of), 1, 1 << 20)]);
+        let part = parts.expect("readable").remove(0);
+        let found = part
+            .messages
+            .iter()
+            .filter_map(|chosen| chosen.message.as_ref());
+        let bodies: Vec<_> = found.map(|message| message.content.body()).collect();
+        assert_eq!(bodies, vec![&body[..]; COUNT as usize]);
+        let read_bytes = run.disk.read_bytes() - before;
+        let times = read_bytes / (COUNT as u64 * body.len() as u64);
+        assert!(
+            times < 5,
+            "{times} times the bodies are read for queue {of}"
+        );
+    }
+}
+
+#[test]
 fn acknowledgements_at_random_are_copied_to_an_end() {
     let mut run = Run::begin(400, 64 << 20);
     let queue = QueueKey { vhost: 1, queue: 0 };
