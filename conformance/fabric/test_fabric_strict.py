@@ -8,6 +8,7 @@ import urllib.request
 import pytest
 from rig.nats import jetstream, stream_leader
 from rig.ports import free_ports
+from rig.relay import Relay
 from rig.session import ERROR, REGISTERED
 from rig.waiting import DEADLINE_S, await_true
 
@@ -108,6 +109,25 @@ def test_a_registration_waits_for_an_election(nats, start, session) -> None:
     # A heartbeat of the lease comes later: the claim itself meets servers without a leader.
     for number in range(3):
         assert register(holder, f"com.during{number}") == ""
+
+
+def test_a_registration_beside_a_renewal_without_an_answer_is_granted(nats, start, session) -> None:
+    """A renewal gets no answer in time, so that the bucket is looked for; the next one does."""
+    (server,) = nats(1, each=jetstream)
+    sent = bytearray()
+    relay = Relay((server.host, server.port), look=lambda _relayed, octets: sent.extend(octets))
+    url = "nats://{}:{}".format(*relay.address)
+    node = start(node_config([url], single="strict", single_replicas=1))
+    holder = session(node)
+    holder.register("com.before")
+    relay.hold_answers()
+    sent.clear()
+    await_true("the lease is renewed", lambda: b"Nats-TTL" in sent)
+    holder.tell_register("com.beside")
+    await_true("the bucket is looked for", lambda: b"STREAM.MSG.GET" in sent)
+    relay.go_on()
+    assert holder.peer.hear_any()[0] == REGISTERED
+    relay.close()
 
 
 def test_without_a_majority_nothing_is_granted_and_nothing_kept(nats, nodes, session) -> None:

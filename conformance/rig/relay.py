@@ -48,8 +48,8 @@ class Relay:
         self.target = target
         self._look = look
         self.connections: list[Relayed] = []
-        self._passing = threading.Event()
-        self._passing.set()
+        self._passing, self._answering = threading.Event(), threading.Event()
+        self.go_on()
         self._listener = socket.create_server(("127.0.0.1", 0))
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -91,13 +91,18 @@ class Relay:
         """Pass nothing on any more, and end nothing."""
         self._passing.clear()
 
+    def hold_answers(self) -> None:
+        """Pass nothing on to clients any more, and end nothing."""
+        self._answering.clear()
+
     def go_on(self) -> None:
         """Pass on what was held, and all that comes."""
         self._passing.set()
+        self._answering.set()
 
     def close(self) -> None:
         """End everything."""
-        self._passing.set()
+        self.go_on()
         self._listener.close()
         self.cut()
 
@@ -126,5 +131,7 @@ class Relay:
                 setattr(relayed, counted, getattr(relayed, counted) + 1)
                 if source is relayed.client:
                     self._look(relayed, octets)
+                else:
+                    self._answering.wait()
                 sink.sendall(octets)
         relayed.cut()

@@ -1,13 +1,13 @@
 //! Queries of the bucket: many keys at a time, and one query after another for each key.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crosstie_fabric::Subjects;
 use crosstie_jetstream::{Failed, Put, Register};
 use parking_lot::Mutex;
-use tokio::task::JoinSet;
+use tokio::task::{Id, JoinSet};
 use tokio::time;
 
 use super::lease::{self, Lease, Renewals};
@@ -49,18 +49,27 @@ const ASKED_MAX: usize = 64;
 /// Running and waiting queries.
 #[derive(Default)]
 pub(super) struct Asking {
-    tasks: JoinSet<(String, Result<bool, Failed>)>,
-    /// The keys of the running tasks.
-    open: BTreeMap<String, (Option<u64>, Instant)>,
-    line: VecDeque<Asked>,
+    tasks: JoinSet<Result<bool, Failed>>,
+    /// The running queries, by their tasks.
+    open: HashMap<Id, Asked>,
+    /// The keys of the running queries.
+    busy: BTreeSet<String>,
+    /// The waiting queries of each key, in order. None of these lists is empty.
+    waiting: BTreeMap<String, VecDeque<Asked>>,
+    /// The keys with waiting queries and without a running one, in order.
+    ready: VecDeque<String>,
 }
 
 impl Asking {
     pub(super) fn add(&mut self, asked: Asked) {
-        self.line.push_back(asked);
+        let waiting = self.waiting.entry(asked.key.clone()).or_default();
+        if waiting.is_empty() && !self.busy.contains(&asked.key) {
+            self.ready.push_back(asked.key.clone());
+        }
+        waiting.push_back(asked);
     }
 
-    /// Starts waiting queries, in order. A key with a running query holds up its next one, and those behind that.
+    /// Starts waiting queries, in order. A key with a running query holds up its next one, and no other.
     pub(super) fn begin(
         &mut self,
         register: &Register,
@@ -68,12 +77,11 @@ impl Asking {
         (lease, renewals): (&Lease, &Arc<Mutex<Renewals>>),
     ) {
         while self.open.len() < ASKED_MAX
-            && let Some(asked) = self
-                .line
-                .pop_front_if(|next| !self.open.contains_key(&next.key))
+            && let Some(key) = self.ready.pop_front()
         {
-            let Asked { key, claim, since } = asked;
-            self.open.insert(key.clone(), (claim, since));
+            let Some(asked) = self.take_first(&key) else {
+                continue;
+            };
             let bucket = Bucket {
                 register: register.clone(),
                 subjects: subjects.clone(),
@@ -81,29 +89,61 @@ impl Asking {
                 lease_key: lease.key.clone(),
                 renewals: Arc::clone(renewals),
             };
-            self.tasks.spawn(async move {
-                let done = match claim {
+            let (claim, since) = (asked.claim, asked.since);
+            let task = self.tasks.spawn(async move {
+                match claim {
                     Some(_) => bucket.claim(&key, since).await,
                     None => bucket.give_up(&key).await,
-                };
-                (key, done)
+                }
             });
+            self.busy.insert(asked.key.clone());
+            self.open.insert(task.id(), asked);
         }
     }
 
     /// The next finished query.
     pub(crate) async fn next(&mut self) -> Option<(Asked, Result<bool, Failed>)> {
-        let (key, done) = self.tasks.join_next().await?.ok()?;
-        let (claim, since) = self.open.remove(&key)?;
-        Some((Asked { key, claim, since }, done))
+        let (id, done) = match self.tasks.join_next_with_id().await? {
+            Ok(done) => done,
+            Err(failed) => (failed.id(), Err(Failed::Ended(failed.to_string()))),
+        };
+        let asked = self.open.remove(&id)?;
+        self.busy.remove(&asked.key);
+        if self.waiting.contains_key(&asked.key) {
+            self.ready.push_back(asked.key.clone());
+        }
+        Some((asked, done))
+    }
+
+    /// Takes the waiting claims whose time is over.
+    pub(super) fn take_late(&mut self, now: Instant) -> Vec<Asked> {
+        let mut late = Vec::new();
+        self.waiting.retain(|_, waiting| {
+            let is_late = |asked: &Asked| asked.deadline().is_some_and(|due| due <= now);
+            let all = std::mem::take(waiting).into_iter();
+            let (over, left): (VecDeque<_>, VecDeque<_>) = all.partition(is_late);
+            late.extend(over);
+            *waiting = left;
+            !waiting.is_empty()
+        });
+        self.ready.retain(|key| self.waiting.contains_key(key));
+        late
     }
 
     /// All unfinished queries.
     pub(super) fn take_all(mut self) -> impl Iterator<Item = Asked> {
         self.tasks.abort_all();
-        let open = self.open.into_iter();
-        let open = open.map(|(key, (claim, since))| Asked { key, claim, since });
-        open.chain(self.line)
+        let waiting = self.waiting.into_values().flatten();
+        self.open.into_values().chain(waiting)
+    }
+
+    fn take_first(&mut self, key: &str) -> Option<Asked> {
+        let waiting = self.waiting.get_mut(key)?;
+        let first = waiting.pop_front();
+        if waiting.is_empty() {
+            self.waiting.remove(key);
+        }
+        first
     }
 }
 

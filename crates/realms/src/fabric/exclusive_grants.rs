@@ -15,7 +15,7 @@ use crosstie_fabric::Subjects;
 use crosstie_front::seed::seed;
 use crosstie_jetstream::{Connection, Failed, Put, Register, Server};
 use parking_lot::Mutex;
-use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::{mpsc::UnboundedReceiver, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::{self, MissedTickBehavior};
 
@@ -67,7 +67,8 @@ pub(super) async fn keep(port: &Arc<FabricPort>, realm: &Arc<SharedRealm>, speak
         given_up: BTreeSet::new(),
         held: VecDeque::new(),
         is_told: false,
-        is_leaving: false,
+        is_connected: false,
+        leaving: None,
     };
     let urls = &port.settings.urls;
     let mut next = seed() as usize % urls.len().max(1);
@@ -114,8 +115,9 @@ struct Keeper {
     held: VecDeque<Asked>,
     /// The loss of grants was logged.
     is_told: bool,
-    /// The realm has ended while there was no connection.
-    is_leaving: bool,
+    is_connected: bool,
+    /// The realm has ended, and waits until the lease is given up.
+    leaving: Option<oneshot::Sender<()>>,
 }
 
 impl Keeper {
@@ -131,7 +133,7 @@ impl Keeper {
                     Some(Wish::Claim(claim, key)) => self.held.push_back(Asked::now(key, Some(claim))),
                     Some(Wish::GiveUp(key)) => self.held.push_back(Asked::now(key, None)),
                     // Without a connection the lease ends by itself.
-                    Some(Wish::Leave(_)) => self.is_leaving = true,
+                    Some(Wish::Leave(leaving)) => self.leaving = self.is_connected.then_some(leaving),
                     None => return other.await,
                 },
                 () = until(due) => self.refuse_late(),
@@ -168,14 +170,22 @@ impl Keeper {
         let mut register = Register::new(connection.clone(), &self.subjects.bucket());
         register.wait(ANSWER_TIME);
         let mut asking = Asking::default();
+        self.take_held(&mut asking);
+        self.is_connected = true;
+        let failed = self.serve_asking(&connection, &register, &mut asking);
+        let failed = failed.await;
+        self.is_connected = false;
+        self.leaving = None;
+        self.held.extend(asking.take_all());
+        failed
+    }
+
+    /// Lines up what came while something else was awaited, before later requests.
+    fn take_held(&mut self, asking: &mut Asking) {
         for asked in std::mem::take(&mut self.held) {
             self.given_up.remove(&asked.key);
             asking.add(asked);
         }
-        let failed = self.serve_asking(&connection, &register, &mut asking);
-        let failed = failed.await;
-        self.held.extend(asking.take_all());
-        failed
     }
 
     async fn serve_asking(
@@ -196,16 +206,19 @@ impl Keeper {
         loop {
             tokio::select! {
                 _ = renewal.tick() => {
-                    match self.renew_or_look(register, &renewing, &mut unanswered).await {
-                        Ok(true) => {}
-                        Ok(false) => {
-                            renewal.reset_after(RENEWAL_PAUSE);
-                            continue;
-                        }
-                        Err(failed) => return failed,
+                    let renewed = self.renew_or_look(register, &renewing, &mut unanswered).await;
+                    self.take_held(asking);
+                    for late in asking.take_late(Instant::now()) {
+                        self.refuse(late);
                     }
-                    for key in std::mem::take(&mut self.given_up) {
-                        asking.add(Asked::now(key, None));
+                    match renewed {
+                        Ok(true) => {
+                            for key in std::mem::take(&mut self.given_up) {
+                                asking.add(Asked::now(key, None));
+                            }
+                        }
+                        Ok(false) => renewal.reset_after(RENEWAL_PAUSE),
+                        Err(failed) => return failed,
                     }
                 }
                 why = connection.ended() => return Failed::Ended(why),
@@ -223,14 +236,12 @@ impl Keeper {
                         self.given_up.remove(&key);
                         asking.add(Asked::now(key, None));
                     }
-                    Some(Wish::Leave(_leaving)) => {
-                        self.give_lease_up(register).await;
-                        return ended();
-                    }
+                    Some(Wish::Leave(leaving)) => self.leaving = Some(leaving),
                     None => return ended(),
                 },
             }
-            if self.is_leaving {
+            if self.leaving.is_some() {
+                self.give_lease_up(register).await;
                 return ended();
             }
             if let Some(lease) = &self.lease {
