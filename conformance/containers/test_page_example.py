@@ -12,7 +12,6 @@ from rig.node import Node
 from rig.ports import free_ports
 from rig.router import ROOT
 from rig.session import CALL, ERROR, EVENT, RESULT
-from rig.waiting import await_true
 from rig.websocket import WebSocket
 
 
@@ -50,11 +49,11 @@ def test_a_browser_adds(port, tmp_path):
     browser = Browser(tmp_path / "browser")
     try:
         browser.open(f"http://127.0.0.1:{port}/")
-        is_ready = "!document.getElementById('add').disabled"
-        await_true("the page is connected", lambda: browser.evaluate(is_ready))
+        is_ready = "document.getElementById('add')?.disabled === false"
+        browser.await_page("the page is connected", is_ready)
         browser.evaluate("document.getElementById('add').click()")
         total = "document.getElementById('total').textContent"
-        await_true("the page shows the total", lambda: browser.evaluate(total) == "1")
+        browser.await_page("the page shows the total", f"{total} === '1'")
         assert not browser.faults
     finally:
         browser.close()

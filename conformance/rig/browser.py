@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import subprocess
@@ -94,8 +95,14 @@ class Browser:
         return result["result"].get("value")
 
     def await_page(self, what: str, script: str) -> None:
-        """Wait until an expression in the page is true."""
-        await_true(what, lambda: bool(self.evaluate(script)), PATIENCE_S)
+        """Wait until an expression in the page is true; one that fails is not, or not yet."""
+
+        def holds() -> bool:
+            with contextlib.suppress(AssertionError):
+                return bool(self.evaluate(script))
+            return False
+
+        await_true(what, holds, PATIENCE_S)
 
     def close(self) -> None:
         """End it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
 import ssl
 import struct
 import threading
@@ -182,9 +183,9 @@ class Waiting:
         return DECODE[self.session.serializer](octets)
 
     def abandon(self) -> None:
-        """Close the connection that waits."""
-        if self.requests.connection.sock:
-            self.requests.connection.sock.shutdown(2)
+        """End the connection that waits, and wait until the router has ended it too."""
+        self.requests.connection.sock.shutdown(socket.SHUT_WR)
+        assert self.answer.exception(DEADLINE_S), "a message came"
 
     def _finish(self) -> None:
         try:

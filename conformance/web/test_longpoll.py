@@ -388,14 +388,12 @@ def test_the_last_who_asks_gets_it(opened, other):
     assert late.message()[0] == EVENT
 
 
-def test_a_client_lost_while_waiting_misses_nothing(router, opened, other):
+def test_a_client_lost_while_waiting_misses_nothing(opened, other):
     session = opened().join()
     topic = f"com.gone.n{session.id}"
     session.subscribe(topic)
-    before = router.metric("connections_closed_total")
-    Waiting(session).abandon()
     # Bytes to a lost connection are lost until the loss is noticed.
-    await_true("it is gone", lambda: router.metric("connections_closed_total") > before)
+    Waiting(session).abandon()
     waiting = Waiting(session)
     other.publish(topic, 1)
     while not (answer := waiting.result()).body:
@@ -430,8 +428,6 @@ def test_a_client_without_hello_is_gone(start_router):
         | {"limits": {"handshake_timeout_ms": 3000}}
     )
     session = LongPoll(router.address("web"))
-    before = router.metric("connections_closed_total")
-    await_true("it is gone", lambda: router.metric("connections_closed_total") > before)
     await_true("it is told", lambda: session.receive().status == 410)
 
 

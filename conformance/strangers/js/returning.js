@@ -26,10 +26,14 @@ async function foofoo(options) {
     rabbit.handle({ queue, type: '#' }, (message) => {
         message.ack();
         const body = token(Buffer.isBuffer(message.body) ? message.body : JSON.stringify(message.body));
-        rabbit.publish('returning', { routingKey: 'answers', body, contentType: 'text/plain' }).catch(ignore);
+        const answer = { routingKey: 'answers', body, contentType: 'text/plain' };
+        // The exchange's channel may be back later than the queue's.
+        const publish = () => rabbit.publish('returning', answer).catch(() => setTimeout(publish, 100));
+        publish();
     });
     await rabbit.configure({
-        connection: { uri: url, ...options },
+        // Its own two seconds for a handshake are short on a machine that starts many programs.
+        connection: { uri: url, timeout: 60_000, ...options },
         exchanges: [{ name: 'returning', type: 'direct', durable: true }],
         queues: [
             { name: queue, durable: true, subscribe: true },

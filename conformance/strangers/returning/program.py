@@ -103,10 +103,11 @@ def programs(directory: Path) -> Iterator[Run]:
 def mark(all_of_them: list[Program]) -> None:
     """Start again what stays away, and note what each had said before the next end."""
     away = [program for program in all_of_them if program.is_away()]
+    for program in all_of_them:
+        program.mark = len(program.lines)
     for program in away:
         program.end()
         program.start()
     for program in away:
         program.await_there()
-    for program in all_of_them:
-        program.mark = len(program.lines)
+        program.mark = program.lines.index("there") + 1

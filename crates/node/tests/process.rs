@@ -163,6 +163,25 @@ fn is_over(pid: Pid) -> bool {
         .is_some_and(|rest| rest.starts_with(['Z', 'X']))
 }
 
+/// Holds a shell's script up until it is opened.
+struct Gate(tempfile::TempDir);
+
+impl Gate {
+    fn new() -> Self {
+        Self(tempfile::tempdir().expect("a directory"))
+    }
+
+    /// The command that waits.
+    fn awaited(&self) -> String {
+        let file = self.0.path().join("open");
+        format!("until [ -e {} ]; do sleep 0.02; done", file.display())
+    }
+
+    fn open(&self) {
+        fs::write(self.0.path().join("open"), "").expect("a file");
+    }
+}
+
 async fn until(mut is_so: impl FnMut() -> bool) {
     while !is_so() {
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -292,18 +311,23 @@ async fn processes_left_in_the_group_are_killed() {
 
 async fn orphans_in_other_groups_end_with_the_child() {
     // The first holds the pipe open; the others are orphaned only when their parents are killed.
+    let gate = Gate::new();
     let script = "setsid sleep 1000 & echo $!; \
                   setsid sh -c 'sleep 1001 & echo $!; setsid sleep 1002 & echo $!; wait' & \
-                  (setsid sleep 1003 & echo $!); \
-                  sleep 0.5; exit 3";
+                  (setsid sleep 1003 & echo $!); ";
+    let script = format!("{script}{}; exit 3", gate.awaited());
     let children = children();
     let (other, mut others) = start(&children, &sh("(setsid sleep 1004 & echo $!); sleep 1000"));
     let kept = process_id(&next_text(&mut others).await);
-    let (mut child, mut lines) = start(&children, &sh(script));
-    assert_eq!(child.wait().await.code, Some(3));
+    let (mut child, mut lines) = start(&children, &sh(&script));
+    let mut left = Vec::new();
     for _ in 0..4 {
-        let left = process_id(&next_text(&mut lines).await);
-        until(|| is_over(left)).await;
+        left.push(process_id(&next_text(&mut lines).await));
+    }
+    gate.open();
+    assert_eq!(child.wait().await.code, Some(3));
+    for each in left {
+        until(|| is_over(each)).await;
     }
     assert!(!is_over(kept), "it is another child's");
     other.kill();
@@ -312,9 +336,14 @@ async fn orphans_in_other_groups_end_with_the_child() {
 
 async fn orphans_without_the_mark_end_with_the_node() {
     let children = children();
-    let script = "(setsid env -i sleep 1000 & echo $!); sleep 0.2";
-    let (mut child, mut lines) = start(&children, &sh(script));
+    let gate = Gate::new();
+    let script = format!("(setsid env -i sleep 1000 & echo $!); {}", gate.awaited());
+    let (mut child, mut lines) = start(&children, &sh(&script));
     let left = process_id(&next_text(&mut lines).await);
+    // By then it has a group of its own, and no environment.
+    let arguments = format!("/proc/{}/cmdline", left.as_raw_nonzero());
+    until(|| fs::read(&arguments).is_ok_and(|read| read.starts_with(b"sleep\0"))).await;
+    gate.open();
     child.wait().await;
     assert!(!is_over(left), "whose it is cannot be told");
     drop(children);

@@ -133,13 +133,16 @@ async fn cancel_and_time_out(callee: &Client, caller: &Client) {
         drops.recv().await.unwrap();
     }
     let mut in_time = options();
-    in_time.timeout = Some(Duration::from_millis(30));
+    in_time.timeout = Some(Duration::from_secs(1));
     let error = caller
         .call_with("com.sleep", (), in_time)
         .await
         .unwrap_err();
     assert!(matches!(error, CallError::TimedOut), "{error}");
-    drops.recv().await.unwrap();
+    // On a slow machine the call may be over before its handler begins.
+    if starts.try_recv().is_ok() {
+        drops.recv().await.unwrap();
+    }
 }
 
 async fn call_by_pattern(callee: &Client, caller: &Client) {

@@ -34,7 +34,10 @@ fn the_pages_show_the_given_routers() {
     assert!(metrics(&urls[0]).contains("com.second"));
     running.show(&[&rig.router]);
     second.stop();
-    assert!(!metrics(&urls[0]).contains("com.second"));
+    // An answer that took long to make is given again for a while.
+    while metrics(&urls[0]).contains("com.second") {
+        std::thread::yield_now();
+    }
 
     let place = place(&urls[0]);
     let mut idle = TcpStream::connect(place).expect("listens");
