@@ -115,6 +115,19 @@ def test_a_raised_alarm_blocks_durable_messages(named):
     peer.leave()
 
 
+def test_a_raised_alarm_of_the_disk_blocks_transient_messages_too(named):
+    """As on RabbitMQ. A disk that is full in earnest blocks those that need it."""
+    peer = enter(named)
+    ctl(named, "eval", f"rabbit_alarm:set_alarm({{{ALARM}, []}}).")
+    # No queue gets this message, and the disk has room.
+    peer.publish("", "")
+    assert peer.expect("connection.blocked", 0)["reason"] == "low on disk"
+    ctl(named, "eval", f"rabbit_alarm:clear_alarm({ALARM}).")
+    peer.expect("connection.unblocked", 0)
+    peer.expect("basic.ack")
+    peer.leave()
+
+
 def test_bounds_are_shown_and_end_with_the_broker(named):
     before = node_of(named)
     for words, key, expected in (

@@ -251,7 +251,10 @@ impl FlowControl {
             if published.journaled == Journaled::More || !self.is_store_failing() {
                 self.store.block(peer, self.store_reason);
             }
-        } else if published.journaled == Journaled::More && self.disk.stands() {
+        } else if self.disk.stands()
+            && (published.journaled == Journaled::More
+                || published.content && self.is_raised(Resource::Disk))
+        {
             self.disk.block(peer, LOW_ON_DISK);
         }
     }
@@ -307,19 +310,21 @@ impl Cause {
 
     fn block(&self, peer: &Arc<Peer>, reason: &str) {
         let mut blocked = self.blocked.lock();
-        // Input that was read before the pause is handled while the peer is blocked.
-        if blocked
-            .iter()
-            .any(|(held, _)| held.as_ptr() == Arc::as_ptr(peer))
-        {
+        // The cause may have ended meanwhile; then no later call would unblock the peer.
+        if !self.stands() || peer.is_closing() {
             return;
         }
-        // The cause may have ended meanwhile; then no later call would unblock the peer.
-        if self.stands() && !peer.is_closing() {
-            let is_told = self.is_told.load(Ordering::SeqCst);
-            peer.block(is_told.then_some(reason));
-            blocked.retain(|(peer, _)| peer.strong_count() > 0);
-            blocked.push((Arc::downgrade(peer), is_told));
+        let mut peers = blocked.iter();
+        match peers.any(|(held, _)| held.as_ptr() == Arc::as_ptr(peer)) {
+            // Input that was read before the pause is handled while the peer is blocked, and the end of another cause
+            // resumes its reading.
+            true => peer.block(None),
+            false => {
+                let is_told = self.is_told.load(Ordering::SeqCst);
+                peer.block(is_told.then_some(reason));
+                blocked.retain(|(peer, _)| peer.strong_count() > 0);
+                blocked.push((Arc::downgrade(peer), is_told));
+            }
         }
     }
 }
