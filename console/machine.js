@@ -1,10 +1,8 @@
-// The node: its workers, listeners and log level, and what a reload would change. Replicated vhosts.
+// The node: its workers and listeners, and what a reload would change. Replicated vhosts.
 
 import { h } from "./dom.js";
 import { call, node, ofBroker, ofRouter } from "./node.js";
 import { action, ask, attempt, badge, count, duration, facts, json, section, since, table } from "./parts.js";
-
-const LEVELS = ["error", "warn", "info", "debug", "trace"];
 
 export function machinePage([worker]) {
   if (worker) return workerPage(worker);
@@ -49,14 +47,11 @@ export function machinePage([worker]) {
           { title: "state", cell: (row) => (row.connected ? badge("connected", "right") : [badge("not connected", "wrong"), " ", row.trouble]) },
           ...["passed", "refused", "dropped"].map((title) => ({ title, number: true, cell: (row) => count(row[title]) })),
         ], joints, { key: (row) => row.id })),
-        node.mayChange && section("Log level", h("p", null, "A level for ten minutes; the former one returns."),
-          h("div", { class: "buttons" }, LEVELS.map((level) => action(level, () => setLevel(level), "quiet")))),
         node.mayChange && section("Configuration", h("div", { class: "buttons" }, action("What would a reload change?", compare, "quiet")),
           plan && planned()),
       ];
     },
   };
-  const setLevel = (level) => attempt(() => call("crossbar.set_log_level", [level, 600000]), ({ former }) => `The log has level ${level}; it was ${former}`);
   const compare = async () => {
     plan = (await attempt(() => call("crossbar.reload", [true]))) || null;
     page.app.redraw();

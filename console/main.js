@@ -6,6 +6,7 @@ import { form, notice } from "./parts.js";
 import { attemptPage, forgetAttempt } from "./attempt.js";
 import { channelsPage, connectionsPage } from "./connections.js";
 import { exchangesPage } from "./exchanges.js";
+import { logPage } from "./log.js";
 import { clusterPage, machinePage } from "./machine.js";
 import { overviewPage } from "./overview.js";
 import { queuesPage } from "./queues.js";
@@ -27,11 +28,12 @@ const PAGES = {
   users: ["Users and policies", usersPage],
   trouble: ["Trouble", troublePage],
   node: ["Node", machinePage],
+  log: ["Log", logPage],
   cluster: ["Replicated vhosts", clusterPage],
 };
 
 const MENU = [
-  ["", ["overview", "trouble", "node"]],
+  ["", ["overview", "trouble", "log", "node"]],
   ["WAMP", ["sessions", "procedures", "topics", "try"]],
   ["AMQP", ["queues", "exchanges", "connections", "channels", "users", "cluster"]],
 ];
@@ -98,6 +100,7 @@ function draw() {
     h("div", { class: "heading", key: "heading" }, h("h1", null, page.title), page.actions?.()),
     trouble && h("p", { class: "wrong", role: "alert", key: "trouble" }, trouble),
     h("div", { key: location.hash }, content));
+  page.drawn?.();
 }
 
 function drawFrame() {

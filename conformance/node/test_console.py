@@ -16,7 +16,17 @@ from rig.browser import Browser
 from rig.console import Console
 from rig.http import Http
 from rig.rawsocket import RawSocket
-from rig.session import ABORT, CALL, ERROR, INVOCATION, RESULT, WELCOME, YIELD
+from rig.session import (
+    ABORT,
+    CALL,
+    ERROR,
+    HELLO,
+    INVOCATION,
+    RESULT,
+    ROLES,
+    WELCOME,
+    YIELD,
+)
 from rig.websocket import WebSocket
 
 MARKUP = "com.<img/src=x/onerror=alert(1)>"
@@ -80,6 +90,7 @@ def test_only_its_own_pages_open_a_session(console: Console, origin: str | None,
         ("ben", "crossbar.worker.worker1.get_router_sessions_by_id", [[1]], None),
         ("ben", "crossbar.worker.worker1.get_amqp_state", [], None),
         ("ann", "crossbar.get_log", [], None),
+        ("ben", "crossbar.set_log_level", ["debug", 1], "not_authorized"),
         ("ann", "crossbar.reload", [True], None),
         ("ann", "crossbar.worker.worker1.get_amqp_management", ["users"], None),
         ("ann", "crossbar.shutdown", [], "not_authorized"),
@@ -215,6 +226,48 @@ def log_in(browser: Browser, user: str) -> None:
     for name, value in {"authid": user, "secret": f"{user}'s secret"}.items():
         browser.evaluate(f"document.getElementById('login-{name}').value = {json.dumps(value)}")
     press(browser, "Log in")
+
+
+def fill(browser: Browser, field: str, value: str) -> None:
+    """Give a field a value as its user does."""
+    element = f"document.getElementById({json.dumps(field)})"
+    browser.await_page(f"the field {field}", f"Boolean({element})")
+    browser.evaluate(f"{element}.value = {json.dumps(value)}")
+    for event in ("input", "change"):
+        browser.evaluate(f"{element}.dispatchEvent(new Event('{event}', {{bubbles: true}}))")
+
+
+def test_the_log_in_a_browser(console: Console, browser: Browser):
+    browser.open(f"http://127.0.0.1:{console.address[1]}/")
+    log_in(browser, "ann")
+    text(browser, "Overview")
+    go(browser, "log")
+    text(browser, "lines")
+    refused = RawSocket.tcp(console.router.address("tcp")).shake_hands()
+    with refused:
+        refused.say(HELLO, MARKUP, {"roles": ROLES})
+        assert refused.hear_any()[0] == ABORT
+    text(browser, MARKUP)
+    assert browser.evaluate("document.querySelector('main img')") is None
+    press(browser, "Set")
+    lines = "document.querySelector('.log')?.innerText"
+    browser.await_page("the level is set", f"{lines}?.includes('for 600 s, by an operator')")
+    left = "((list) => list.scrollHeight - list.scrollTop - list.clientHeight)"
+    browser.await_page("the end is shown", f"{left}(document.querySelector('.log')) < 8")
+
+    level = "document.querySelector('.bar select')"
+    browser.evaluate(f"{level}.value = 'warn'; {level}.dispatchEvent(new Event('change'))")
+    browser.await_page("less is shown", f"!{lines}?.includes('by an operator')")
+    assert MARKUP in browser.evaluate(lines)
+    fill(browser, "filter", "nothing of this text")
+    text(browser, "Nothing matches.")
+    fill(browser, "filter", MARKUP.upper())
+    text(browser, MARKUP)
+
+    press(browser, "Log out")
+    log_in(browser, "ben")
+    text(browser, "The log is shown to the role administrator")
+    assert browser.faults == []
 
 
 def test_pages_in_a_browser(console: Console, browser: Browser):

@@ -43,7 +43,7 @@ pub use crosstie_router::{
     amqp::NatsCredentials, amqp::try_import, certificates, check_peer, check_tls, handed, passed,
 };
 pub use embedded::{EmbeddedError, EmbeddedNode, EmbeddedOptions, test_node};
-pub use log_level::ReadLog;
+pub use log_level::{LogLine, ReadLog};
 pub use node::Node;
 pub use outcome::Outcome;
 pub use reload::{ReloadSource, Reloader};

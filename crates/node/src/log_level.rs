@@ -15,8 +15,11 @@ const LEVELS: [&str; 6] = ["none", "error", "warn", "info", "debug", "trace"];
 
 const FOREIGN: &str = "the log is that of the program that the node is a part of";
 
-/// Reads the last lines of the log, with their numbers: at most so many after the line of a number.
-pub type ReadLog = fn(Option<u64>, usize) -> Vec<(u64, String)>;
+/// A line with its number and its level.
+pub type LogLine = (u64, &'static str, String);
+
+/// Reads the last lines of the log: at most so many after the line of a number.
+pub type ReadLog = fn(Option<u64>, usize) -> Vec<LogLine>;
 
 /// The level of the process's log, and its last lines.
 pub(crate) struct LogControl {
@@ -44,11 +47,7 @@ impl LogControl {
     }
 
     /// The last lines.
-    pub(crate) fn lines(
-        &self,
-        after: Option<u64>,
-        limit: usize,
-    ) -> Result<Vec<(u64, String)>, Refusal> {
+    pub(crate) fn lines(&self, after: Option<u64>, limit: usize) -> Result<Vec<LogLine>, Refusal> {
         let Some(read) = self.read else {
             return Err(errors::no_such_object(FOREIGN));
         };

@@ -69,8 +69,9 @@ static FILES: [File; FILES_COUNT] = files! {
     "attempt.js" SCRIPT "attempt.js"
     "trouble.js" SCRIPT "trouble.js"
     "machine.js" SCRIPT "machine.js"
+    "log.js" SCRIPT "log.js"
 };
-const FILES_COUNT: usize = 17;
+const FILES_COUNT: usize = 18;
 
 /// The service.
 pub(super) struct Console;

@@ -3,6 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use tracing::Level;
+
 /// Maximum number of lines; older ones are dropped.
 const LINES_MAX: usize = 1_000;
 /// Maximum size of all lines, in bytes; older ones are dropped.
@@ -10,29 +12,32 @@ const BYTES_MAX: usize = 256 << 10;
 /// Maximum size of a line, in bytes; its end is dropped.
 const LINE_BYTES_MAX: usize = 4 << 10;
 
+/// A line with its number and the name of its level.
+pub(crate) type Numbered = (u64, &'static str, String);
+
 /// A bounded copy of the log. Lines are numbered from 1 on.
 #[derive(Default)]
 pub(crate) struct Recent(Mutex<Lines>);
 
 #[derive(Default)]
 struct Lines {
-    lines: VecDeque<String>,
+    lines: VecDeque<(Level, String)>,
     bytes: usize,
     /// The number of the last line.
     last: u64,
 }
 
 impl Recent {
-    pub(crate) fn push(&self, line: &[u8]) {
+    pub(crate) fn push(&self, level: Level, line: &[u8]) {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
         let end = line.len().min(LINE_BYTES_MAX);
         let line = String::from_utf8_lossy(&line[..end]).into_owned();
         let mut kept = self.lines();
         kept.bytes += line.len();
-        kept.lines.push_back(line);
+        kept.lines.push_back((level, line));
         kept.last += 1;
         while kept.lines.len() > LINES_MAX || kept.bytes > BYTES_MAX {
-            let Some(oldest) = kept.lines.pop_front() else {
+            let Some((_, oldest)) = kept.lines.pop_front() else {
                 break;
             };
             kept.bytes -= oldest.len();
@@ -40,7 +45,7 @@ impl Recent {
     }
 
     /// At most `limit` lines with their numbers: the first ones after the line of that number, or the last ones.
-    pub(crate) fn lines_after(&self, after: Option<u64>, limit: usize) -> Vec<(u64, String)> {
+    pub(crate) fn lines_after(&self, after: Option<u64>, limit: usize) -> Vec<Numbered> {
         let kept = self.lines();
         let first = kept.last + 1 - kept.lines.len() as u64;
         let skipped = match after {
@@ -50,12 +55,23 @@ impl Recent {
         let skipped = usize::try_from(skipped).unwrap_or(usize::MAX);
         let numbered = (first..).zip(&kept.lines).skip(skipped).take(limit);
         numbered
-            .map(|(number, line)| (number, line.clone()))
+            .map(|(number, (level, line))| (number, name(*level), line.clone()))
             .collect()
     }
 
     fn lines(&self) -> MutexGuard<'_, Lines> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The name of a level on a command line.
+fn name(level: Level) -> &'static str {
+    match level {
+        Level::ERROR => "error",
+        Level::WARN => "warn",
+        Level::INFO => "info",
+        Level::DEBUG => "debug",
+        Level::TRACE => "trace",
     }
 }
 
@@ -68,14 +84,14 @@ mod tests {
         let recent = Recent::default();
         assert!(recent.lines_after(None, 9).is_empty());
         for number in 1..=LINES_MAX + 2 {
-            recent.push(format!("line {number}\n").as_bytes());
+            recent.push(Level::WARN, format!("line {number}\n").as_bytes());
         }
         let check = |after: Option<u64>, limit: usize, expected: &[u64]| {
             let found = recent.lines_after(after, limit);
-            let numbers: Vec<u64> = found.iter().map(|(number, _)| *number).collect();
+            let numbers: Vec<u64> = found.iter().map(|(number, ..)| *number).collect();
             assert_eq!(numbers, expected, "{after:?} {limit}");
-            for (number, line) in found {
-                assert_eq!(line, format!("line {number}"));
+            for (number, level, line) in found {
+                assert_eq!((level, line), ("warn", format!("line {number}")));
             }
         };
         check(None, 2, &[1001, 1002]);
@@ -89,13 +105,13 @@ mod tests {
     #[test]
     fn a_huge_line_is_cut_and_drops_no_more_than_its_size() {
         let recent = Recent::default();
-        recent.push(b"first\n");
-        recent.push(&[b'x'; 1 << 20]);
+        recent.push(Level::INFO, b"first\n");
+        recent.push(Level::INFO, &[b'x'; 1 << 20]);
         let found = recent.lines_after(None, 9);
         assert_eq!(found.len(), 2);
-        assert_eq!(found[1].1.len(), LINE_BYTES_MAX);
+        assert_eq!(found[1].2.len(), LINE_BYTES_MAX);
         for _ in 0..1000 {
-            recent.push(&[b'x'; LINE_BYTES_MAX]);
+            recent.push(Level::INFO, &[b'x'; LINE_BYTES_MAX]);
         }
         assert_eq!(
             recent.lines_after(Some(0), 1000).len(),

@@ -11,15 +11,15 @@ use anyhow::Context;
 use chrono::Local;
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
-use tracing::{Event, Level, Subscriber, warn};
+use tracing::{Event, Level, Metadata, Subscriber, warn};
 use tracing_subscriber::fmt::format::Writer;
-use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, MakeWriter};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::reload;
 use tracing_subscriber::util::SubscriberInitExt;
 
-use crate::log_recent::Recent;
+use crate::log_recent::{Numbered, Recent};
 use crate::log_sink::{self, Input, Sink};
 
 /// How much is logged.
@@ -101,7 +101,7 @@ pub fn set_up(
     let sinks = SINKS.get_or_init(|| started);
     let (filter, handle) = reload::Layer::new(level.filter());
     let registry = tracing_subscriber::registry().with(filter);
-    let layer = tracing_subscriber::fmt::layer().with_writer(move || sinks);
+    let layer = tracing_subscriber::fmt::layer().with_writer(sinks);
     match format {
         LogFormat::Json => {
             let layer = layer.json().with_current_span(false).with_span_list(false);
@@ -123,8 +123,8 @@ pub fn set_level(level: LogLevel) -> bool {
     set_filter.is_some_and(|set_filter| set_filter(level.filter()))
 }
 
-/// At most `limit` of the last lines of the log, with their numbers: the first ones after that of number `after`.
-pub fn recent(after: Option<u64>, limit: usize) -> Vec<(u64, String)> {
+/// At most `limit` of the last lines of the log: the first ones after that of number `after`.
+pub fn recent(after: Option<u64>, limit: usize) -> Vec<Numbered> {
     let sinks = SINKS.get();
     sinks.map_or_else(Vec::new, |sinks| sinks.recent.lines_after(after, limit))
 }
@@ -240,13 +240,29 @@ fn complain(line: &str) {
     }
 }
 
-impl Write for &Sinks {
+impl<'a> MakeWriter<'a> for &'static Sinks {
+    type Writer = LevelWriter;
+
+    fn make_writer(&'a self) -> LevelWriter {
+        LevelWriter(self, Level::INFO)
+    }
+
+    fn make_writer_for(&'a self, metadata: &Metadata<'_>) -> LevelWriter {
+        LevelWriter(self, *metadata.level())
+    }
+}
+
+/// Writes a line of a level to all outputs.
+struct LevelWriter(&'static Sinks, Level);
+
+impl Write for LevelWriter {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        if let Some((file, _)) = &self.file {
+        let Self(sinks, level) = self;
+        if let Some((file, _)) = &sinks.file {
             file.push(line);
         }
-        self.recent.push(line);
-        self.standard_error.push(line);
+        sinks.recent.push(*level, line);
+        sinks.standard_error.push(line);
         Ok(line.len())
     }
 

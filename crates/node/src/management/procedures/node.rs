@@ -81,8 +81,8 @@ fn log(node: &mut Node, call: &Call) -> Answer {
     let limit: Option<usize> = call.optional(1, "limit")?;
     let limit = limit.unwrap_or(100).min(LOG_LINES_MAX);
     let lines = node.log.lines(after, limit)?.into_iter();
-    let lines = lines.map(|(number, text)| json!({"number": number, "text": text}));
-    Ok(lines.collect())
+    let about = |(number, level, text)| json!({"number": number, "level": level, "text": text});
+    Ok(lines.map(about).collect())
 }
 
 fn system_stats(_: &mut Node, _: &Call) -> Answer {
