@@ -115,6 +115,11 @@ impl Asking {
         Some((asked, done))
     }
 
+    /// Whether a query of the key runs or waits.
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.busy.contains(key) || self.waiting.contains_key(key)
+    }
+
     /// Takes the waiting claims whose time is over.
     pub(super) fn take_late(&mut self, now: Instant) -> Vec<Asked> {
         let mut late = Vec::new();
@@ -181,8 +186,10 @@ impl Bucket {
     async fn try_claim(&self, key: &str) -> Result<bool, Failed> {
         let after = match self.register.get(key).await? {
             None => 0,
-            Some((_, owner)) if owner == self.lease.as_bytes() => return Ok(true),
-            Some((sequence, owner)) if owner.is_empty() => sequence,
+            // Its own key is written again: an earlier query that gives it up may still be under way.
+            Some((sequence, owner)) if owner.is_empty() || owner == self.lease.as_bytes() => {
+                sequence
+            }
             Some((sequence, owner)) => {
                 let owner = String::from_utf8_lossy(&owner);
                 if !self.has_ended(&self.subjects.of_lease(&owner)).await? {

@@ -83,6 +83,9 @@ pub(super) async fn keep(port: &Arc<FabricPort>, realm: &Arc<SharedRealm>, speak
         let dialled = time::timeout(DIAL_TIME, Connection::dial(&server, asking));
         let dialled = keeper.holding(dialled).await;
         let dialled = dialled.unwrap_or_else(|_| Err("no answer in 2 s".to_owned()));
+        if port.is_stopped() {
+            return;
+        }
         let (why, pause) = match dialled {
             Ok(connection) => (keeper.serve(connection).await.to_string(), ENDED_PAUSE),
             Err(why) => (why, ROUND),
@@ -143,20 +146,24 @@ impl Keeper {
 
     fn refuse_late(&mut self) {
         let now = Instant::now();
-        for asked in std::mem::take(&mut self.held) {
-            match asked.deadline() {
-                Some(deadline) if deadline <= now => self.refuse(asked),
-                _ => self.held.push_back(asked),
-            }
+        let held = std::mem::take(&mut self.held).into_iter();
+        let is_late = |asked: &Asked| asked.deadline().is_some_and(|due| due <= now);
+        let (late, held) = held.partition::<VecDeque<_>, _>(is_late);
+        self.held = held;
+        for asked in late {
+            let is_asked_again = self.held.iter().any(|later| later.key == asked.key);
+            self.refuse(asked, is_asked_again);
         }
     }
 
-    /// A query has no answer: if it succeeded nevertheless, it is undone later.
-    fn refuse(&mut self, asked: Asked) {
+    /// A query has no answer: if it succeeded nevertheless, it is undone later, or by the next query of the key.
+    fn refuse(&mut self, asked: Asked, is_asked_again: bool) {
         if let Some(claim) = asked.claim {
             self.answer(claim, false);
         }
-        self.given_up.insert(asked.key);
+        if !is_asked_again {
+            self.given_up.insert(asked.key);
+        }
     }
 
     fn answer(&self, claim: u64, is_granted: bool) {
@@ -209,7 +216,8 @@ impl Keeper {
                     let renewed = self.renew_or_look(register, &renewing, &mut unanswered).await;
                     self.take_held(asking);
                     for late in asking.take_late(Instant::now()) {
-                        self.refuse(late);
+                        let is_asked_again = asking.has(&late.key);
+                        self.refuse(late, is_asked_again);
                     }
                     match renewed {
                         Ok(true) => {
@@ -225,7 +233,10 @@ impl Keeper {
                 Some((asked, done)) = asking.next() => match (done, asked.claim) {
                     (Ok(is_granted), Some(claim)) => self.answer(claim, is_granted),
                     (Ok(_), None) => {}
-                    (Err(_), _) => self.refuse(asked),
+                    (Err(_), _) => {
+                        let is_asked_again = asking.has(&asked.key);
+                        self.refuse(asked, is_asked_again);
+                    }
                 },
                 wish = self.wished.recv() => match wish {
                     Some(Wish::Claim(claim, key)) => {
