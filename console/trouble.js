@@ -1,31 +1,80 @@
-// What is wrong, and what was refused.
+// What is wrong, which clients read too slowly or send the most, and what was refused.
 
 import { h } from "./dom.js";
 import { restOf } from "./list.js";
-import { call, node, ofBroker, read } from "./node.js";
-import { badge, bytes, count, facts, link, meter, section, table } from "./parts.js";
+import { call, node, ofBroker, ofRouter, read } from "./node.js";
+import { badge, bytes, count, facts, link, meter, rate, section, table } from "./parts.js";
 
 /** Counters that tell of something that a client wanted and did not get. */
 const REFUSAL = /refused|denied|dropped|closed_for|evicted|not_sent|not_recorded|failed|faults|slowed|held_back|unacknowledged|slowness/;
 
 const words = (name) => name.replaceAll("_", " ");
 
+/** Rows of each table of clients and queues. */
+const MOST = 10;
+/** Sessions of an answer. */
+const PART = 50000;
+
+/** The numbers of all sessions of the router, by id, and the time. */
+async function sessionCounters() {
+  const found = new Map();
+  for (let offset = 0; ; offset += PART) {
+    const part = await ofRouter("get_router_session_counters", [null, offset, PART]);
+    part.session.forEach((id, index) => found.set(id, {
+      id, requests: part.requests[index], invocations: part.invocations[index], calls: part.calls[index], waiting: part.queued_bytes[index],
+    }));
+    if (part.session.length < PART) return { found, at: performance.now() };
+  }
+}
+
+/** Rates between two readings; a session that was not there before has none. */
+function rates(now, before) {
+  const seconds = (now.at - before.at) / 1000;
+  return [...now.found.values()].flatMap((row) => {
+    const former = before.found.get(row.id);
+    if (!former) return [];
+    const requests = (row.requests - former.requests) / seconds;
+    const invocations = (row.invocations - former.invocations) / seconds;
+    return [{ ...row, requestRate: requests, invocationRate: invocations, sum: requests + invocations }];
+  });
+}
+
+/** The rows with most of a number, and none without any. */
+const most = (rows, name) => rows.filter((row) => row[name] > 0).sort((a, b) => b[name] - a[name]).slice(0, MOST);
+
+const top = (path, sort) => read(`${path}?page=1&page_size=${MOST}&sort=${sort}&sort_reverse=true`);
+
 export function troublePage() {
   let seen = null;
+  let before = null;
+  let direction = "recv_oct_details.rate";
   const page = {
     async load() {
-      const longest = "queues?page=1&page_size=10&sort=messages_ready&sort_reverse=true";
-      const [figures, alarms, queues] = await Promise.all([
-        call("crossbar.get_figures"),
-        node.broker ? ofBroker("get_amqp_alarms") : [],
-        node.broker ? read(longest) : { items: [] },
+      const none = { items: [], total_count: 0 };
+      const ofAmqp = (path, sort) => (node.broker ? top(path, sort) : none);
+      const [figures, alarms, queues, unread, talking, sessions] = await Promise.all([
+        call("crossbar.get_figures"), node.broker ? ofBroker("get_amqp_alarms") : [],
+        ofAmqp("queues", "messages_ready"), ofAmqp("connections", "send_pend"), ofAmqp("connections", direction),
+        node.router ? sessionCounters() : { found: new Map(), at: performance.now() },
       ]);
-      seen = { figures, alarms, queues: queues.items.filter((queue) => queue.messages_ready > 0) };
-      return restOf(queues.total_count);
+      const slow = most([...sessions.found.values()], "waiting");
+      const busy = before && most(rates(sessions, before), "sum");
+      before = sessions;
+      const ids = [...slow, ...(busy || [])].map((row) => row.id);
+      const details = new Map((ids.length ? await ofRouter("get_router_sessions_by_id", [ids]) : []).map((row) => [row.session, row]));
+      // Those that have ended meanwhile have no details.
+      const detailed = (rows) => rows.flatMap((row) => (details.has(row.id) ? [{ ...details.get(row.id), ...row }] : []));
+      const connections = unread.items.map((row) => ({ name: row.name, user: row.user, shown: row.user_provided_name || row.name, waiting: row.send_pend }));
+      seen = {
+        figures, alarms, queues: queues.items.filter((queue) => queue.messages_ready > 0), busy: busy && detailed(busy),
+        slow: most([...detailed(slow), ...connections], "waiting"),
+        talking: talking.items.filter((row) => row.recv_oct_details?.rate > 0 || row.send_oct_details?.rate > 0),
+      };
+      return restOf(Math.max(queues.total_count, unread.total_count, sessions.found.size));
     },
     view() {
       if (!seen) return null;
-      const { figures, alarms, queues } = seen;
+      const { figures, alarms, queues, slow, busy, talking } = seen;
       const [, ...reasons] = figures.health.trim().split("\n");
       const refusals = Object.entries(figures.counters).filter(([name, value]) => value > 0 && REFUSAL.test(name));
       const ends = Object.entries(figures.session_ends).filter(([, value]) => value > 0).sort((a, b) => b[1] - a[1]);
@@ -41,6 +90,27 @@ export function troublePage() {
             alarms.filter(({ text }) => !reasons.some((reason) => reason.includes(text))).map(({ alarm, text }) => h("li", { key: text }, badge(alarm, "wrong"), " ", text)))),
         section("Memory held for peers", meter("Memory held for peers", sum, figures.held_bytes_max),
           facts(held.filter(([, value]) => value > 0).map(([kind, value]) => [words(kind), bytes(value)]))),
+        section("Slow consumers", h("p", null, "Clients with output that they have not read yet."), table("Slow consumers", [
+          { title: "client", cell: (row) => (row.id ? session(row) : link(row.shown, "connections", row.name)), class: "long" },
+          { title: "protocol", cell: (row) => (row.id ? `WAMP, ${row.realm}` : "AMQP") },
+          { title: "user", cell: (row) => (row.id ? row.authid : row.user), class: "long" },
+          { title: "waiting", number: true, cell: (row) => bytes(row.waiting) },
+        ], slow, { key: (row) => row.id || row.name, empty: "No output waits for a client." })),
+        node.router && section("Busiest sessions", busy ? table("Busiest sessions", [
+          { title: "session", cell: session },
+          { title: "realm", cell: (row) => row.realm },
+          { title: "authid", cell: (row) => row.authid, class: "long" },
+          { title: "requests", number: true, cell: (row) => rate(row.requestRate) },
+          { title: "invocations", number: true, cell: (row) => rate(row.invocationRate) },
+          { title: "open calls", number: true, cell: (row) => count(row.calls) },
+        ], busy, { key: (row) => row.id, empty: "No session sends a request, or is invoked." }) : h("p", { class: "empty" }, "Rates follow with the next reading.")),
+        node.broker && section("Busiest connections", table("Busiest connections", [
+          { title: "connection", cell: (row) => link(row.user_provided_name || row.name, "connections", row.name), class: "long" },
+          { title: "user", cell: (row) => row.user },
+          { title: "vhost", cell: (row) => row.vhost },
+          ...[["from client", "recv_oct_details"], ["to client", "send_oct_details"]].map(([title, name]) => (
+            { title, sort: `${name}.rate`, number: true, cell: (row) => (row[name] ? `${bytes(row[name].rate)}/s` : "–") })),
+        ], talking, { key: (row) => row.name, sorted: { by: direction, isDown: true }, onSort: order, empty: "No AMQP client sends or receives." })),
         node.broker && section("Longest queues", table("Longest queues", [
           { title: "queue", cell: (row) => link(row.name, "queues", row.vhost, row.name) },
           { title: "vhost", cell: (row) => row.vhost },
@@ -51,6 +121,11 @@ export function troublePage() {
         counters("Ends of sessions", ends, "No session has ended."),
       ];
     },
+  };
+  const session = (row) => link(row.id, "sessions", row.id);
+  const order = (by) => {
+    direction = by;
+    page.app.reload();
   };
   return page;
 }

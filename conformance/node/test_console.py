@@ -27,6 +27,7 @@ from rig.session import (
     WELCOME,
     YIELD,
 )
+from rig.waiting import await_true
 from rig.websocket import WebSocket
 
 MARKUP = "com.<img/src=x/onerror=alert(1)>"
@@ -267,6 +268,61 @@ def test_the_log_in_a_browser(console: Console, browser: Browser):
     press(browser, "Log out")
     log_in(browser, "ben")
     text(browser, "The log is shown to the role administrator")
+    assert browser.faults == []
+
+
+def rows(browser: Browser, table: str) -> str:
+    """Return the text of a table's rows."""
+    found = f"document.querySelector('[aria-label={json.dumps(table)}] tbody')"
+    return browser.evaluate(f"{found}?.innerText") or ""
+
+
+def test_clients_that_read_slowly_or_send_most(console: Console, browser: Browser):
+    browser.open(f"http://127.0.0.1:{console.address[1]}/")
+    log_in(browser, "ben")
+    text(browser, "Overview")
+    go(browser, "trouble")
+    text(browser, "No output waits for a client.")
+
+    def join() -> RawSocket:
+        return RawSocket.tcp(console.router.address("tcp")).shake_hands().join()
+
+    host, port = console.router.address("amqp")
+    parameters = pika.ConnectionParameters(host, port)
+    with (
+        join() as slow,
+        join() as talker,
+        pika.BlockingConnection(parameters) as reader,
+        pika.BlockingConnection(parameters) as writer,
+    ):
+        # Both read nothing from now on; more waits than the system's buffers take.
+        slow.subscribe("com.example.large")
+        channel = reader.channel()
+        channel.queue_declare("large")
+        channel.basic_consume("large", lambda *_: None)
+        for _ in range(12):
+            talker.publish("com.example.large", "x" * (1 << 20))
+        talker.round_trip()
+        sending = writer.channel()
+        for _ in range(6):
+            sending.basic_publish("", "large", b"x" * (4 << 20))
+        await_true("the session is slow", lambda: str(slow.id) in rows(browser, "Slow consumers"))
+        await_true("the connection is slow", lambda: "AMQP" in rows(browser, "Slow consumers"))
+
+        def talks() -> bool:
+            talker.publish("com.example.small")
+            talker.round_trip()
+            sending.basic_publish("", "nowhere", b"x")
+            busy = str(talker.id) in rows(browser, "Busiest sessions")
+            return busy and "guest" in rows(browser, "Busiest connections")
+
+        await_true("the busiest are shown", talks)
+        press(browser, "to client", "main")
+        order = (
+            "document.querySelector('[aria-label=\"Busiest connections\"] [aria-sort]')?.innerText"
+        )
+        browser.await_page("the order is another", f"{order}?.startsWith('to client')")
+        sending.queue_delete("large")
     assert browser.faults == []
 
 
