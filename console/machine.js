@@ -1,8 +1,8 @@
-// The node: its workers and listeners, and what a reload would change. Replicated vhosts.
+// The node: its workers and listeners, and what a reload would change. The cluster: realms on several nodes, replicated vhosts.
 
 import { h } from "./dom.js";
 import { call, node, ofBroker, ofRouter } from "./node.js";
-import { action, ask, attempt, badge, count, duration, facts, json, section, since, table } from "./parts.js";
+import { action, ask, attempt, badge, bytes, count, duration, facts, json, section, since, table } from "./parts.js";
 
 export function machinePage([worker]) {
   if (worker) return workerPage(worker);
@@ -98,21 +98,47 @@ function workerPage(id) {
   return page;
 }
 
+/** A realm on several nodes: the others, and the resets of pairs by cause. */
+function fabric(realm) {
+  const resets = Object.entries(realm.resets).filter(([, times]) => times > 0);
+  return section(`Realm ${realm.realm}`,
+    realm.troubles.length > 0 && h("ul", { class: "reasons" }, realm.troubles.map((text) => h("li", { key: text }, text))),
+    facts([["this node", badge(realm.state, realm.state === "attached" ? "right" : "wrong")], ["NATS server", realm.server],
+      ["open calls", count(realm.calls)], ["registrations of others", count(realm.registrations)],
+      ["waiting for NATS", bytes(realm.queued_bytes)], ["events dropped", count(realm.dropped)],
+      ["mean confirmation", realm.barriers > 0 && `${count(realm.barrier_us / realm.barriers / 1000)} ms`],
+      ["pair resets", resets.length === 0 ? "none" : resets.map(([cause, times]) => badge(`${cause} ${count(times)}`))]]),
+    table(`Nodes of ${realm.realm}`, [
+      { title: "node", cell: (row) => row.node, class: "long" },
+      { title: "state", cell: (row) => badge(row.state, row.state === "active" ? "right" : "wrong") },
+      { title: "NATS server", cell: (row) => row.server, class: "long" },
+      { title: "calls", cell: (row) => (row.paired ? "yes" : "no") },
+      { title: "last heard", number: true, cell: (row) => `${count(row.silent_ms)} ms ago` },
+    ], realm.nodes.map((row, index) => ({ ...row, index })), { key: (row) => row.index, empty: "No other node has been heard." }));
+}
+
 export function clusterPage() {
   let vhosts = null;
+  let realms = null;
   const page = {
     async load() {
-      vhosts = await ofBroker("get_amqp_replicated_vhosts");
+      [realms, vhosts] = await Promise.all([node.router ? ofRouter("get_fabric_realms") : [], node.broker ? ofBroker("get_amqp_replicated_vhosts") : []]);
     },
-    view: () => vhosts && table("Replicated vhosts", [
-      { title: "vhost", cell: (row) => row.name },
-      { title: "this node", cell: (row) => badge(row.role, row.role === "owner" ? "right" : "") },
-      { title: "owner", cell: (row) => row.owner },
-      { title: "term", number: true, cell: (row) => count(row.epoch) },
-      { title: "entries", number: true, cell: (row) => count(row.entries) },
-      { title: "alarm", cell: (row) => row.alarm },
-      { title: "", cell: (row) => row.role === "owner" && action("Move", () => move(row.name), "quiet") },
-    ], vhosts, { key: (row) => row.name, empty: "No vhost of this broker is replicated." }),
+    view: () => realms && [
+      realms.length === 0 && section("Realms", h("p", { class: "empty" }, "No realm of this router is on several nodes.")),
+      realms.map(fabric),
+      section("Replicated vhosts", table("Replicated vhosts", [
+        { title: "vhost", cell: (row) => row.name },
+        { title: "this node", cell: (row) => badge(row.role, row.role === "owner" ? "right" : "") },
+        { title: "owner", cell: (row) => row.owner },
+        { title: "term", number: true, cell: (row) => count(row.epoch) },
+        { title: "entries", number: true, cell: (row) => count(row.entries) },
+        { title: "lag", number: true, cell: (row) => count(row.lag_entries) },
+        { title: "unconfirmed", number: true, cell: (row) => bytes(row.waiting_bytes) },
+        { title: "alarm", cell: (row) => row.alarm },
+        { title: "", cell: (row) => row.role === "owner" && action("Move", () => move(row.name), "quiet") },
+      ], vhosts, { key: (row) => row.name, empty: "No vhost is replicated." })),
+    ],
   };
   const move = async (name) => {
     const answer = await ask(`Move ${name}?`, "Another node becomes its owner; its clients reconnect.", "Move", [{ name: "to", label: "To the node", hint: "Empty: any" }]);

@@ -29,13 +29,13 @@ const PAGES = {
   trouble: ["Trouble", troublePage],
   node: ["Node", machinePage],
   log: ["Log", logPage],
-  cluster: ["Replicated vhosts", clusterPage],
+  cluster: ["Cluster", clusterPage],
 };
 
 const MENU = [
-  ["", ["overview", "trouble", "log", "node"]],
+  ["", ["overview", "trouble", "log", "node", "cluster"]],
   ["WAMP", ["sessions", "procedures", "topics", "try"]],
-  ["AMQP", ["queues", "exchanges", "connections", "channels", "users", "cluster"]],
+  ["AMQP", ["queues", "exchanges", "connections", "channels", "users"]],
 ];
 
 const place = (id) => document.getElementById(id);
@@ -92,7 +92,7 @@ function draw() {
   if (!node.session || !page) return;
   document.title = `${page.title} · ${node.id} · Crosstie`;
   drawFrame();
-  const isAmqp = ["queues", "exchanges", "connections", "channels", "users", "cluster"].includes(address()[0]);
+  const isAmqp = ["queues", "exchanges", "connections", "channels", "users"].includes(address()[0]);
   const content = isAmqp && node.brokers.length === 0
     ? h("p", { class: "empty" }, "No router of this node speaks AMQP.")
     : page.view();

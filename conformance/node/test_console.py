@@ -12,10 +12,15 @@ from collections.abc import Iterator
 
 import pika
 import pytest
+from fabric.stage import await_neighbours, node_config
+from rig import config
 from rig.browser import Browser
 from rig.console import Console
 from rig.http import Http
+from rig.nats import cluster
+from rig.ports import free_ports
 from rig.rawsocket import RawSocket
+from rig.router import Router
 from rig.session import (
     ABORT,
     CALL,
@@ -90,6 +95,7 @@ def test_only_its_own_pages_open_a_session(console: Console, origin: str | None,
         ("ben", "crossbar.get_log", [], "not_authorized"),
         ("ben", "crossbar.worker.worker1.get_router_sessions_by_id", [[1]], None),
         ("ben", "crossbar.worker.worker1.get_amqp_state", [], None),
+        ("ben", "crossbar.worker.worker1.get_fabric_realms", [], None),
         ("ann", "crossbar.get_log", [], None),
         ("ben", "crossbar.set_log_level", ["debug", 1], "not_authorized"),
         ("ann", "crossbar.reload", [True], None),
@@ -323,6 +329,43 @@ def test_clients_that_read_slowly_or_send_most(console: Console, browser: Browse
         )
         browser.await_page("the order is another", f"{order}?.startsWith('to client')")
         sending.queue_delete("large")
+    assert browser.faults == []
+
+
+def test_a_realm_on_several_nodes(tmp_path, browser: Browser):
+    (server,) = cluster(tmp_path, 1)
+    users = {"ben": {"ticket": "ben's secret", "role": "monitoring"}}
+    ticket = {"type": "static", "principals": users}
+    port = free_ports(1)[0]
+    here_config = node_config([server.url])
+    here_config["console"] = {"endpoint": config.tcp(port=port), "auth": {"ticket": ticket}}
+    nodes = []
+    try:
+        for name, settings in (("here", here_config), ("there", node_config([server.url]))):
+            directory = tmp_path / f"node{len(nodes)}"
+            directory.mkdir()
+            nodes.append(Router(directory, config=settings | {"controller": {"id": name}}))
+        await_neighbours(nodes)
+        browser.open(f"http://127.0.0.1:{port}/")
+        log_in(browser, "ben")
+        text(browser, "Overview")
+        go(browser, "cluster")
+        text(browser, "Realm realm1")
+        text(browser, "No vhost is replicated.")
+        others = "Nodes of realm1"
+        await_true("the other node is active", lambda: "active" in rows(browser, others))
+        assert "there" in rows(browser, others)
+        with RawSocket.tcp(nodes[1].address("tcp")).shake_hands().join() as callee:
+            callee.register("com.elsewhere")
+            await_true("both exchange calls", lambda: "yes" in rows(browser, others))
+        nodes[1].kill()
+        await_true("the other node is suspected", lambda: "suspected" in rows(browser, others))
+        text(browser, "silent 1")
+    finally:
+        for node in nodes:
+            if node.process.returncode != -9:
+                node.stop()
+        server.close()
     assert browser.faults == []
 
 

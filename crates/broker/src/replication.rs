@@ -196,6 +196,8 @@ impl Replicated {
             owner,
             epoch: seen.epoch,
             entries: seen.sequence,
+            lag_entries: seen.end.saturating_sub(seen.sequence),
+            waiting_bytes: seen.waiting_bytes,
             alarm: seen.alarm,
         }
     }

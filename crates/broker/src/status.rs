@@ -39,6 +39,10 @@ pub struct ReplicatedStatus {
     pub epoch: u64,
     /// The last log entry that this node knows.
     pub entries: u64,
+    /// Number of entries that the owner has written and this node has not read.
+    pub lag_entries: u64,
+    /// Bytes that the log has not acknowledged.
+    pub waiting_bytes: u64,
     /// Why the vhost has no owner, or is at risk of loss.
     pub alarm: Option<String>,
 }

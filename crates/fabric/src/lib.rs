@@ -42,6 +42,7 @@ mod versions;
 pub use denied::{Denied, Matters};
 pub use engine::{Engine, Refused};
 pub use frame::{Frame, HEAD_BYTES, Head, Kind};
+pub use member::status::NeighbourStatus;
 pub use member::{Change, Counts, Detached, Input, Member, Options, State, Ticked, To};
 pub use pair::Cause;
 pub use refusal::Refusal;

@@ -4,6 +4,7 @@ mod announcements;
 mod barrier;
 mod pairs;
 mod reception;
+pub(crate) mod status;
 
 use crosstie_routing::{NeighbourKey, Pattern, Position, Publication, Time, Uncrossed};
 

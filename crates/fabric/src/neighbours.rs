@@ -70,6 +70,15 @@ impl Neighbour {
         self.is_known && !self.is_suspected
     }
 
+    pub(crate) fn is_known(&self) -> bool {
+        self.is_known
+    }
+
+    /// Time since its last frame.
+    pub(crate) fn silent_ms(&self, now: Time) -> u64 {
+        now.0.saturating_sub(self.heard.0) / 1_000
+    }
+
     pub(crate) fn is_strange(&self) -> bool {
         self.is_refused || self.is_refusing
     }

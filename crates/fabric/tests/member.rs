@@ -185,6 +185,8 @@ fn a_barrier_waits_for_the_other_server() {
     one.handle_pong(ms(3_501), &mut from_one);
     one.handle_tick(ms(3_600), Some(&mut from_one));
     assert_eq!((one.in_force(), one.suspected()), (position, 1));
+    let states: Vec<_> = one.neighbours(ms(0)).map(|other| other.state).collect();
+    assert_eq!(states, ["suspected"]);
 }
 
 /// Two nodes that know each other.
@@ -215,6 +217,18 @@ fn a_node_that_misses_a_heartbeat_is_probed_and_answers_while_it_reads() {
         }
         assert_eq!((one.active().count(), one.suspected()), (1, 0), "{at}");
     }
+}
+
+#[test]
+fn operators_see_how_long_a_node_is_silent() {
+    let ((one, _), _) = pair();
+    let seen = |at| {
+        let seen: Vec<_> = one.neighbours(ms(at)).collect();
+        assert_eq!(seen.len(), 1);
+        (seen[0].state, seen[0].silent_ms)
+    };
+    let ((state, early), (_, late)) = (seen(1_000), seen(3_500));
+    assert_eq!((state, late - early), ("active", 2_500));
 }
 
 #[test]

@@ -6,7 +6,7 @@
 use crosstie_config::{Allow, CONSOLE_ROLES, Disclose, MatchPolicy, Permission, Role};
 
 /// Procedures of both roles. They read, and no answer has a secret. A `..` stands for a worker's id.
-const READING: [&str; 31] = [
+const READING: [&str; 32] = [
     "crossbar.get_status",
     "crossbar.get_system_stats",
     "crossbar.get_figures",
@@ -25,6 +25,7 @@ const READING: [&str; 31] = [
     "crossbar.worker..get_router_transport",
     "crossbar.worker..get_router_realm_links",
     "crossbar.worker..get_router_realm_link",
+    "crossbar.worker..get_fabric_realms",
     "crossbar.worker..get_router_joints",
     "crossbar.worker..get_router_joint",
     "crossbar.worker..get_router_components",

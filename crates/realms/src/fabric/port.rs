@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 use crosstie_config as model;
 use crosstie_fabric::{
-    Change, Counts, Detached, Engine, Member, Options, Refused, State, Ticked, Versions, pack,
+    Change, Counts, Detached, Engine, Member, NeighbourStatus, Options, Refused, State, Ticked,
+    Versions, pack,
 };
 use crosstie_nats::{Growing, encode};
 use crosstie_routing::{
@@ -466,6 +467,15 @@ impl FabricPort {
                 .each_ref()
                 .map(|count| count.load(Ordering::Relaxed)),
         }
+    }
+
+    /// The other nodes, and the bytes that wait for the NATS server.
+    pub fn neighbours(&self) -> (Vec<NeighbourStatus>, usize) {
+        let now = self.now();
+        let inner = self.inner.lock();
+        let wire = inner.wire.as_ref();
+        let queued_bytes = wire.map_or(0, |wire| wire.connection.queued_bytes());
+        (inner.member.neighbours(now).collect(), queued_bytes)
     }
 
     fn now(&self) -> Time {

@@ -6,6 +6,7 @@ mod amqp_entries;
 mod amqp_management;
 mod amqp_orders;
 mod components;
+mod fabric;
 mod host_monitor;
 mod node;
 mod procedure;
@@ -28,11 +29,12 @@ use crate::event::{Event, Events};
 use crate::node::Node;
 
 /// All procedures.
-pub(super) static PROCEDURES: [&[Procedure]; 12] = [
+pub(super) static PROCEDURES: [&[Procedure]; 13] = [
     &node::PROCEDURES,
     &workers::PROCEDURES,
     &router::PROCEDURES,
     &sessions::PROCEDURES,
+    &fabric::PROCEDURES,
     &amqp::PROCEDURES,
     &amqp_entries::PROCEDURES,
     &amqp_management::PROCEDURES,

@@ -64,6 +64,8 @@ pub(super) fn about(vhost: &ReplicatedStatus) -> Json {
         "owner": vhost.owner,
         "epoch": vhost.epoch,
         "entries": vhost.entries,
+        "lag_entries": vhost.lag_entries,
+        "waiting_bytes": vhost.waiting_bytes,
         "alarm": vhost.alarm,
     })
 }
