@@ -65,6 +65,7 @@ function address() {
 
 function open() {
   repeating?.stop();
+  page?.left?.();
   const [name, ...rest] = address();
   const [title, make] = PAGES[name];
   page = make(rest);

@@ -2,7 +2,7 @@
 
 import { h } from "./dom.js";
 import { List } from "./list.js";
-import { change, read, segment } from "./node.js";
+import { change, ofBroker, read, segment } from "./node.js";
 import { action, ask, attempt, badge, bytes, count, facts, form, json, link, notice, parsed, rate, section, table, tile } from "./parts.js";
 
 /** A page of a list of the management API. */
@@ -75,6 +75,8 @@ function queuePage(vhost, name) {
   let queue;
   let bindings = [];
   let messages = null;
+  /** The move that goes on: its target, the messages so far and at most, and whether it is to stop. */
+  let moving = null;
   const page = {
     title: name,
     async load() {
@@ -88,13 +90,20 @@ function queuePage(vhost, name) {
       }
     },
     actions: () => queue && [
-      action("Purge", purge), action("Delete", remove, "danger"),
+      action("Move messages", move), action("Purge", purge), action("Delete", remove, "danger"),
     ],
+    left() {
+      if (moving) moving.isStopping = true;
+    },
     view() {
       if (queue === undefined) return null;
       if (queue === null) return h("p", { class: "empty" }, "There is no such queue any more.");
       const consumers = queue.consumer_details || [];
       return [
+        moving && section("Move", h("div", { class: "meter" },
+          h("progress", { max: String(moving.most), value: moving.done, "aria-label": `Messages moved to ${moving.to}` }),
+          h("span", null, `${count(moving.done)} of ${count(moving.most)} to ${moving.to}. Leaving this page stops it.`)),
+        h("p", null, h("button", { type: "button", class: "quiet", disabled: moving.isStopping, onclick: stop }, "Stop"))),
         h("div", { class: "tiles", key: "tiles" },
           tile("Messages", count(queue.messages), { note: `${count(queue.messages_ready)} ready, ${count(queue.messages_unacknowledged)} unacknowledged`, values: depth }),
           tile("In", rate(per(queue, "publish")), { note: `${count(queue.message_stats?.publish ?? 0)} so far` }),
@@ -139,6 +148,31 @@ function queuePage(vhost, name) {
     await attempt(act, told);
     page.app.reload();
   };
+  const stop = () => {
+    moving.isStopping = true;
+    page.app.redraw();
+  };
+  const move = async () => {
+    if (moving) return;
+    const answer = await ask(`Move messages of ${name}?`, "The first ready messages are published to another queue, and removed here.", "Move", [
+      { name: "to", label: "To the queue", required: true, hint: `In the vhost ${vhost}` },
+      { name: "count", label: "How many at most", kind: "number", value: queue.messages_ready, required: true },
+    ]);
+    const most = Math.floor(Number(answer?.count));
+    if (!answer || !(most > 0) || moving) return;
+    moving = { to: answer.to, done: 0, most, isStopping: false };
+    await attempt(async () => {
+      while (!moving.isStopping && moving.done < most) {
+        // The node bounds a call by bytes, too.
+        const { moved, left } = await ofBroker("move_amqp_messages", [name, answer.to, vhost, Math.min(MOVED_AT_ONCE, most - moving.done)]);
+        moving.done += moved;
+        page.app.redraw();
+        if (moved === 0 || left === 0) break;
+      }
+    }, () => `${count(moving.done)} messages are moved to ${answer.to}`);
+    moving = null;
+    page.app.reload();
+  };
   const purge = async () => {
     const answer = await ask(`Purge ${name}?`, `${count(queue.messages_ready)} ready messages are removed for good.`, "Purge");
     if (answer) run(() => change("DELETE", `${path}/contents`), `${name} is purged`);
@@ -161,6 +195,9 @@ function queuePage(vhost, name) {
   };
   return page;
 }
+
+/** Messages of one call: a stop comes after these. */
+const MOVED_AT_ONCE = 100;
 
 const ACK_MODES = { "put back": "ack_requeue_true", remove: "ack_requeue_false", "dead-letter": "reject_requeue_false" };
 

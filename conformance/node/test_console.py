@@ -18,6 +18,7 @@ from rig.browser import Browser
 from rig.console import Console
 from rig.http import Http
 from rig.nats import cluster
+from rig.node import management
 from rig.ports import free_ports
 from rig.rawsocket import RawSocket
 from rig.router import Router
@@ -96,6 +97,7 @@ def test_only_its_own_pages_open_a_session(console: Console, origin: str | None,
         ("ben", "crossbar.worker.worker1.get_router_sessions_by_id", [[1]], None),
         ("ben", "crossbar.worker.worker1.get_amqp_state", [], None),
         ("ben", "crossbar.worker.worker1.get_fabric_realms", [], None),
+        ("ben", "crossbar.worker.worker1.move_amqp_messages", ["a", "b"], "not_authorized"),
         ("ann", "crossbar.get_log", [], None),
         ("ben", "crossbar.set_log_level", ["debug", 1], "not_authorized"),
         ("ann", "crossbar.reload", [True], None),
@@ -366,6 +368,86 @@ def test_a_realm_on_several_nodes(tmp_path, browser: Browser):
             if node.process.returncode != -9:
                 node.stop()
         server.close()
+    assert browser.faults == []
+
+
+def test_messages_move_to_another_queue(console: Console, browser: Browser):
+    host, port = console.router.address("amqp")
+    peer, _ = console.join("ann")
+    with peer, pika.BlockingConnection(pika.ConnectionParameters(host, port)) as connection:
+        channel = connection.channel()
+        channel.confirm_delivery()
+        channel.queue_declare("from")
+        channel.queue_declare("to")
+        channel.queue_declare("full", arguments={"x-max-length": 3, "x-overflow": "reject-publish"})
+        for number in range(250):
+            properties = pika.BasicProperties(
+                headers={"n": number}, delivery_mode=2, user_id="guest", priority=3
+            )
+            channel.basic_publish("", "from", f"{number}".encode(), properties)
+
+        def depth(queue: str) -> int:
+            return channel.queue_declare(queue, passive=True).method.message_count
+
+        requests = itertools.count(1)
+
+        def move(*arguments: object) -> list:
+            procedure = "crossbar.worker.worker1.move_amqp_messages"
+            peer.say(CALL, next(requests), {}, procedure, arguments)
+            return peer.hear_any()
+
+        answer = move("from", "to", "/", 20)
+        assert answer[3][0] == {
+            "queue": "from",
+            "to": "to",
+            "vhost": "/",
+            "moved": 20,
+            "left": 230,
+        }
+        # The target takes some and rejects the rest, which return to their places.
+        answer = move("from", "full")
+        assert answer[4] == "crosstie.error.not_moved", answer
+        assert answer[5][0].startswith("3 messages were moved, and no more: ")
+        assert (depth("from"), depth("full")) == (227, 3)
+        for arguments, error in [
+            (["from", "nowhere"], "crossbar.error.no_such_object"),
+            (["nowhere", "to"], "crossbar.error.no_such_object"),
+            (["from", "to", "nowhere"], "crossbar.error.no_such_object"),
+            (["from", "from"], "crosstie.error.not_moved"),
+        ]:
+            assert move(*arguments)[4] == error
+        with management(console.directory) as operator:
+            alarm = "crossbar.worker.worker1.set_amqp_alarm"
+            operator.call(alarm, "memory", True)
+            answer = move("from", "to")
+            assert answer[5] == [
+                "0 messages were moved, and no more: publishers are blocked: memory"
+            ]
+            operator.call(alarm, "memory", False)
+
+        browser.open(f"http://127.0.0.1:{console.address[1]}/")
+        log_in(browser, "ann")
+        text(browser, "Overview")
+        go(browser, "queues/%2F/from")
+        press(browser, "Move messages")
+        fill(browser, "ask-to", "to")
+        press(browser, "Move", "dialog")
+        text(browser, "227 messages are moved to to")
+        text(browser, "0 ready")
+        assert (depth("from"), depth("to")) == (0, 247)
+        found = [channel.basic_get("to", auto_ack=True) for _ in range(247)]
+        numbers = [int(body) for _, _, body in found]
+        assert numbers == [number for number in range(250) if number not in (20, 21, 22)]
+        _, properties, _ = found[-1]
+        assert properties.headers == {"n": 249}
+        assert (properties.user_id, properties.priority) == ("guest", 3)
+
+        press(browser, "Log out")
+        log_in(browser, "ben")
+        buttons = "[...document.querySelectorAll('main .heading button')]"
+        browser.await_page("others do not move", f"{buttons}[0]?.disabled")
+        for queue in ("from", "to", "full"):
+            channel.queue_delete(queue)
     assert browser.faults == []
 
 

@@ -80,10 +80,20 @@ impl Credentials {
 impl Caller {
     /// The operator at the node's own socket, with RabbitMQ's name for its command-line tools.
     pub(crate) fn operator() -> Self {
+        Self::operator_with(&["administrator"])
+    }
+
+    /// The operator, who may publish messages with the `user-id` of others.
+    pub(crate) fn impersonator() -> Self {
+        Self::operator_with(&["administrator", "impersonator"])
+    }
+
+    fn operator_with(tags: &[&str]) -> Self {
+        let tags = tags.iter().map(|tag| (*tag).to_owned());
         let user = User {
             name: "rmq-cli".into(),
             password: None,
-            tags: vec!["administrator".to_owned()],
+            tags: tags.collect(),
             is_remote_allowed: false,
         };
         Self {

@@ -43,7 +43,7 @@ const MEMORY: &str = "memory";
 const DISK: &str = "disk space";
 
 /// The alarms that block publishers, by RabbitMQ's names of what is short.
-fn resources(call: &Call<'_>) -> Vec<&'static str> {
+pub(crate) fn resources(call: &Call<'_>) -> Vec<&'static str> {
     let alarms = call.api.operators.alarms();
     let resources = alarms.iter().filter_map(|alarm| match alarm {
         Alarm::MemoryFull { .. }

@@ -44,6 +44,7 @@ mod surroundings;
 mod table;
 mod talk;
 mod topology;
+mod transfer;
 mod vhosts;
 
 pub use answer::{Answer, Body};
@@ -53,3 +54,4 @@ pub use entry::{Admitted, Begun};
 pub use node::name_of;
 pub use request::{Head, Headers, Rows};
 pub use surroundings::{Listener, Surroundings};
+pub use transfer::{NotTransferred, Transfer, Transferred};

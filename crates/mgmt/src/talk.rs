@@ -34,6 +34,12 @@ pub(crate) enum Event {
     Answer,
     /// A method with a message.
     Message(Message),
+    /// The outcome of a publication, by its number from 1 on.
+    Confirm {
+        number: u64,
+        multiple: bool,
+        is_accepted: bool,
+    },
     /// The channel or the connection is closed.
     Refused(Refusal),
 }
@@ -227,6 +233,16 @@ impl Frames {
             }
             Ok(Method::ConnectionCloseOk(_)) | Err(_) => return false,
             Ok(Method::ConnectionBlocked(_) | Method::ConnectionUnblocked(_)) => {}
+            Ok(Method::BasicAck(ack)) => self.pass(Event::Confirm {
+                number: ack.delivery_tag,
+                multiple: ack.multiple,
+                is_accepted: true,
+            }),
+            Ok(Method::BasicNack(nack)) => self.pass(Event::Confirm {
+                number: nack.delivery_tag,
+                multiple: nack.multiple,
+                is_accepted: false,
+            }),
             Ok(_) => self.pass(Event::Answer),
         }
         true

@@ -66,6 +66,7 @@ pub use crosstie_broker as amqp;
 pub use crosstie_broker::{ReadyUsers, ReadyVhosts};
 pub use crosstie_front::tls_files::{check_peer, check_tls};
 pub use crosstie_front::trace::{Trace, TraceOptions, Traces};
+pub use crosstie_mgmt::Transfer;
 pub use crosstie_realms::audit::Audit;
 pub use crosstie_realms::certificate::certificates;
 pub use crosstie_realms::seen::EntryKind;

@@ -7,7 +7,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use crosstie_broker::Operators;
 use crosstie_config as model;
 use crosstie_front::certificate::Certificate;
-use crosstie_mgmt::{Answer, Api, Begun, Body, Cors, Head, Headers, Listener, Rows, Surroundings};
+use crosstie_mgmt::{
+    Answer, Api, Begun, Body, Cors, Head, Headers, Listener, NotTransferred, Rows, Surroundings,
+    Transfer, Transferred,
+};
 use crosstie_realms::http::Http;
 use crosstie_site::gzip::Gzip;
 use crosstie_site::pages::Pages;
@@ -62,6 +65,18 @@ impl Router {
             let (status, body) = api.operate(&method, &target, &body).await;
             done(status, body);
         });
+        Some(())
+    }
+
+    /// Moves messages of a queue to another one. `None` without AMQP.
+    pub fn transfer_messages(
+        &self,
+        order: Transfer,
+        done: impl FnOnce(Result<Transferred, NotTransferred>) + Send + 'static,
+    ) -> Option<()> {
+        let api = self.api()?;
+        self.workers
+            .spawn_keeper(async move { done(api.transfer(&order).await) });
         Some(())
     }
 

@@ -42,7 +42,7 @@ const READING: [&str; 32] = [
 ];
 
 /// Further procedures of the administrator.
-const CHANGING: [&str; 18] = [
+const CHANGING: [&str; 19] = [
     "crossbar.get_log",
     "crossbar.get_worker_log",
     "crossbar.reload",
@@ -52,6 +52,7 @@ const CHANGING: [&str; 18] = [
     "crossbar.worker..get_amqp_entries",
     "crossbar.worker..get_amqp_management",
     "crossbar.worker..request_amqp_management",
+    "crossbar.worker..move_amqp_messages",
     "crossbar.worker..purge_amqp_queue",
     "crossbar.worker..delete_amqp_queue",
     "crossbar.worker..delete_amqp_exchange",

@@ -343,7 +343,7 @@ fn part<I: Iterator<Item = Json>>(call: &Call, count: usize, all: impl Fn() -> I
     Ok(all().skip(offset).take(limit).collect())
 }
 
-fn vhost(call: &Call, index: usize) -> Result<String, Refusal> {
+pub(super) fn vhost(call: &Call, index: usize) -> Result<String, Refusal> {
     let vhost: Option<String> = call.optional(index, "vhost")?;
     Ok(vhost.unwrap_or_else(|| DEFAULT_VHOST.to_owned()))
 }
