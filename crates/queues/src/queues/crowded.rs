@@ -20,7 +20,7 @@ use super::messages::{Messages, age};
 use super::paging::spill;
 use super::{Entry, Queue, Queues};
 use crate::ledger::Ledger;
-use crate::{Paging, Position, QueueKey};
+use crate::{LEVELED, Paging, Position, QueueKey};
 
 /// How far a queue is with its relief.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -223,9 +223,12 @@ impl Queue {
             && self.unacknowledged == 0
             && self.returning == 0
             && self.settings.priority_max == 0;
+        // Places of an earlier version tell no priority: a page would be put into the lowest one.
+        let is_leveled = self.settings.priority_max > 0;
         let may_leave = |entry: &Entry| {
             let is_behind = is_alone || !entry.is_redelivered;
-            entry.is_recorded() && age(entry.place) < age_end && is_behind
+            let is_placed = !is_leveled || entry.place >= LEVELED;
+            entry.is_recorded() && age(entry.place) < age_end && is_behind && is_placed
         };
         let left = self.messages.unload(head_max, may_leave);
         ledger.steps.spend(left.len());

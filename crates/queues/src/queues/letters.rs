@@ -176,7 +176,8 @@ impl Queues {
         let source = source.and_then(|key| self.queues.find_mut(key));
         if let Some(kept) = source.and_then(|source| source.role.kept_mut()) {
             kept.letters -= 1;
-            kept.body_bytes -= body_bytes as u64;
+            // Of those that a restart left to the disk, the sum may be an estimate.
+            kept.body_bytes = kept.body_bytes.saturating_sub(body_bytes as u64);
             self.letters -= 1;
         }
     }

@@ -14,7 +14,8 @@ use super::Vhost;
 use crate::paper_disk::Disk;
 use crate::random::Random;
 use crate::{
-    ChannelKey, Client, Fault, Kept, Outbox, Paging, QueueId, Record, Refused, Time, VhostConfig,
+    ChannelKey, Client, Fault, Kept, MessageContent, Outbox, Paging, QueueId, Record, Refused,
+    StoredMessage, Time, VhostConfig,
 };
 
 /// What a consumer was sent.
@@ -105,13 +106,13 @@ impl Deep {
         seed: u64,
         priority_max: u8,
         paging: Paging,
-        (disk, kept): (Disk, Vec<Kept>),
+        (disk, records): (Disk, Vec<Record>),
     ) -> Self {
         let mut config = VhostConfig::named("/");
         config.paging = paging;
         let mut vhost = Vhost::new(config, seed);
         let mut sent = Sent::default();
-        if !kept.is_empty() {
+        if !records.is_empty() {
             vhost.restore(
                 NOW,
                 Record::QueueDeclared {
@@ -121,8 +122,8 @@ impl Deep {
                     arguments: arguments(priority_max),
                 },
             );
-            for kept in kept {
-                vhost.restore(NOW, Record::Kept(kept));
+            for record in records {
+                vhost.restore(NOW, record);
             }
             vhost.restored(NOW, &mut sent);
         }

@@ -185,6 +185,45 @@ fn messages_without_a_record_stay_if_a_restart_cannot_forget_them() {
     }
 }
 
+/// A page of such places would be taken for one of the lowest priority.
+#[test]
+fn messages_at_places_of_an_earlier_version_stay_if_their_queue_has_priorities() {
+    let queue = QueueId(1);
+    let records = |properties: &[u8]| {
+        let enqueued = (0..40_u32).map(|number| {
+            let content = MessageContent::new("", "q", properties, &number.to_be_bytes());
+            Record::Enqueued {
+                queue,
+                place: i64::from(number) + 1,
+                message: StoredMessage {
+                    content: Arc::new(content),
+                    expires_at: None,
+                    deliveries: 0,
+                },
+            }
+        });
+        let rested = Record::Rested {
+            queue,
+            fresh_from: 1,
+        };
+        enqueued.chain([rested]).collect()
+    };
+    let named = BasicProperties {
+        delivery_mode: Some(2),
+        priority: Some(3),
+        ..BasicProperties::default()
+    };
+    let mut properties = Vec::new();
+    named.write(&mut properties);
+    for spills in [false, true] {
+        let mut deep = Deep::restored(1, PRIORITY_MAX, spills, records(&properties));
+        deep.crowd(true);
+        let mut consumed = deep.consume(40);
+        consumed.sort_unstable();
+        assert_eq!(consumed, (0..40).collect::<Vec<u32>>());
+    }
+}
+
 #[test]
 fn each_of_many_queues_is_relieved_in_turns_that_are_bounded() {
     let mut deep = Deep::shallow(1, 0);

@@ -18,6 +18,7 @@ impl Deep {
             crowded_body_bytes: u64::MAX,
             spills: true,
         };
+        let kept = kept.into_iter().map(Record::Kept).collect();
         Self::paging(seed, priority_max, paging, (disk, kept))
     }
 
@@ -32,6 +33,18 @@ impl Deep {
     }
 
     fn shallow_in(seed: u64, priority_max: u8, spills: bool) -> Self {
+        let mut shallow = Self::restored(seed, priority_max, spills, Vec::new());
+        shallow.declare();
+        shallow
+    }
+
+    /// The same with these records of the queue, if there are any.
+    pub(super) fn restored(
+        seed: u64,
+        priority_max: u8,
+        spills: bool,
+        records: Vec<Record>,
+    ) -> Self {
         let paging = Paging {
             memory_bytes: usize::MAX,
             messages: 1_000,
@@ -40,8 +53,6 @@ impl Deep {
             crowded_body_bytes: u64::MAX,
             spills,
         };
-        let mut shallow = Self::paging(seed, priority_max, paging, (Disk::default(), Vec::new()));
-        shallow.declare();
-        shallow
+        Self::paging(seed, priority_max, paging, (Disk::default(), records))
     }
 }
