@@ -215,10 +215,11 @@ impl FlowControl {
         }
     }
 
-    /// Bytes of the next page of a deep queue. Many such queues, each with a consumer, together take little more than
-    /// half of the maximum memory.
-    pub(crate) fn page_bytes(&self) -> usize {
-        let left = (self.memory_bytes_max() / 2).saturating_sub(self.memory_bytes());
+    /// Bytes of the next page of a deep queue, if messages of so many bytes are on their way into memory. Many such queues,
+    /// each with a consumer, together take little more than half of the maximum memory.
+    pub(crate) fn page_bytes(&self, under_way: usize) -> usize {
+        let used = self.memory_bytes() + under_way;
+        let left = (self.memory_bytes_max() / 2).saturating_sub(used);
         (left / PAGES_IN_REST).clamp(PAGE_BYTES_MIN, PAGE_BYTES_MAX)
     }
 

@@ -68,8 +68,7 @@ impl SharedVhost {
                 shared.read_page(&self.name, want, on_read);
             }
             Keeper::Replicated { journal, .. } => {
-                let bytes_max = shared.flow.page_bytes();
-                journal.request(Wanted::new(want, bytes_max, Box::new(on_read)));
+                journal.request(Wanted::new(want, Box::new(on_read)));
             }
         }
     }

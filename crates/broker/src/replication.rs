@@ -422,6 +422,10 @@ impl Holder for Opening {
         flow.is_crowded()
     }
 
+    fn page_bytes(&self, under_way: usize) -> usize {
+        self.broker.shared.flow.page_bytes(under_way)
+    }
+
     fn show(&self, whose: &Whose) {
         let not_here = Ownership::NotHere(whose.clone());
         self.replicated.set_ownership(not_here);

@@ -229,7 +229,7 @@ impl Shared {
     /// Reads a page of a stream: the fuller the memory, the smaller a page. A stopping router reads no more.
     pub(crate) fn read_stream(&self, vhost: &Arc<str>, want: StreamWant) {
         if let Some(keeper) = &*self.streams.read() {
-            let bytes_max = self.flow.page_bytes().min(STREAM_PAGE_BYTES_MAX);
+            let bytes_max = self.flow.page_bytes(0).min(STREAM_PAGE_BYTES_MAX);
             keeper.read(vhost, want, bytes_max);
         }
     }
@@ -251,7 +251,7 @@ impl Shared {
     ) -> bool {
         let committer = self.committer.read();
         let committer = committer.as_ref();
-        let bytes_max = self.flow.page_bytes();
+        let bytes_max = self.flow.page_bytes(0);
         committer
             .map(|committer| committer.read_page(vhost, want, bytes_max, on_read))
             .is_some()

@@ -3,7 +3,7 @@
 //! The owner of a replicated vhost has most messages in two places: the vhost, and the ledger of its log. Either may have let
 //! messages out of memory that the other one still has. So the vhost counts its messages, and those of the ledger that are
 //! more than the vhost has of the log's. These are the ones with a record that the log has acknowledged: transient messages,
-//! and those on their way to the log, are in no ledger.
+//! and those whose batch is not sent yet, are in no ledger. A batch in flight counts twice for that long.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

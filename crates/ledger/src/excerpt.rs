@@ -24,6 +24,8 @@ pub struct Excerpt {
     of_queues: HashMap<QueueId, Vec<usize>>,
     /// The extents to read: the first entry, the last, and their bytes.
     extents: BTreeMap<u64, (u64, u64)>,
+    /// Approximate bytes of the messages of all pages.
+    page_bytes: u64,
     /// The first entry and the last of each part that is to be read, in their order.
     parts: Vec<(u64, u64)>,
     /// The part that is being read, and the last entry of it that was taken.
@@ -111,7 +113,7 @@ impl Ledger {
         {
             page.upto = last;
         }
-        Excerpt::new(queue, page, extents)
+        Excerpt::new(queue, (page, bytes), extents)
     }
 
     /// The live messages of an extent, of all of its entries.
@@ -159,11 +161,16 @@ impl Ledger {
 }
 
 impl Excerpt {
-    fn new(queue: QueueId, page: Page, extents: BTreeMap<u64, (u64, u64)>) -> Self {
+    fn new(
+        queue: QueueId,
+        (page, page_bytes): (Page, u64),
+        extents: BTreeMap<u64, (u64, u64)>,
+    ) -> Self {
         let mut excerpt = Self {
             pages: vec![page],
             of_queues: HashMap::from([(queue, vec![0])]),
             extents,
+            page_bytes,
             parts: Vec::new(),
             part: 0,
             taken: 0,
@@ -189,8 +196,14 @@ impl Excerpt {
         }
         self.pages.extend(other.pages);
         self.extents.extend(other.extents);
+        self.page_bytes += other.page_bytes;
         self.divide();
         true
+    }
+
+    /// Approximate bytes of the messages of all pages.
+    pub fn page_bytes(&self) -> u64 {
+        self.page_bytes
     }
 
     /// Octets of the entries to read.

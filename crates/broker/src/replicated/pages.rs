@@ -27,7 +27,6 @@ type OnRead = Box<dyn FnOnce(Result<Page, String>) + Send>;
 /// A page that the vhost requests.
 pub(crate) struct Wanted {
     want: Want,
-    bytes_max: usize,
     since: Instant,
     on_read: OnRead,
 }
@@ -39,7 +38,12 @@ pub(super) struct Pages {
     /// Number of reads, and the bytes of what they read.
     reading: usize,
     pub(super) reading_bytes: u64,
+    /// Approximate bytes of the messages that they yield.
+    page_bytes: u64,
 }
+
+/// Bytes of the entries that a read needs, and of the messages that it yields.
+pub(super) type ReadBytes = (u64, u64);
 
 /// Maximum number of reads at once: each takes up to 16 MiB meanwhile.
 const READING_MAX: usize = 4;
@@ -51,10 +55,9 @@ const TOGETHER_MAX: usize = 256;
 const AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 impl Wanted {
-    pub(crate) fn new(want: Want, bytes_max: usize, on_read: OnRead) -> Self {
+    pub(crate) fn new(want: Want, on_read: OnRead) -> Self {
         Self {
             want,
-            bytes_max,
             since: Instant::now(),
             on_read,
         }
@@ -62,11 +65,39 @@ impl Wanted {
 }
 
 impl Wanted {
-    fn excerpt(&self, ledger: &Ledger) -> Excerpt {
+    fn excerpt(&self, ledger: &Ledger, bytes_max: usize) -> Excerpt {
         let Want {
             stored, from, to, ..
         } = self.want;
-        ledger.excerpt(stored.unwrap_or_default(), (from, to), self.bytes_max)
+        ledger.excerpt(stored.unwrap_or_default(), (from, to), bytes_max)
+    }
+}
+
+impl Pages {
+    /// Begins the next read, if one may begin. `page_bytes` returns the bytes of a page behind messages of so many bytes that
+    /// are on their way into memory: at a takeover each of many queues requests a page before any has come.
+    fn next_read(
+        &mut self,
+        ledger: &Ledger,
+        page_bytes: impl Fn(usize) -> usize,
+    ) -> Option<(Vec<Wanted>, Excerpt, ReadBytes)> {
+        if self.reading == READING_MAX {
+            return None;
+        }
+        let before = self.page_bytes;
+        let bytes_max = |more: u64| page_bytes((before + more) as usize);
+        let (group, excerpt) = next_group(ledger, &mut self.waiting, bytes_max)?;
+        let bytes = (excerpt.bytes(), excerpt.page_bytes());
+        self.reading += 1;
+        self.reading_bytes += bytes.0;
+        self.page_bytes += bytes.1;
+        Some((group, excerpt, bytes))
+    }
+
+    fn end_read(&mut self, (entries, messages): ReadBytes) {
+        self.reading = self.reading.saturating_sub(1);
+        self.reading_bytes = self.reading_bytes.saturating_sub(entries);
+        self.page_bytes = self.page_bytes.saturating_sub(messages);
     }
 }
 
@@ -77,12 +108,11 @@ impl Driver {
             return;
         };
         term.pages.waiting.extend(term.journal.take_wanted());
-        while term.pages.reading < READING_MAX
-            && let Some((group, excerpt)) = next_group(&self.ledger, &mut term.pages.waiting)
+        let holder = &self.task.holder;
+        while let Some((group, excerpt, bytes)) = term
+            .pages
+            .next_read(&self.ledger, |under_way| holder.page_bytes(under_way))
         {
-            term.pages.reading += 1;
-            term.pages.reading_bytes += excerpt.bytes();
-            let bytes = excerpt.bytes();
             let (stream, doing) = (stream.clone(), term.doing.clone());
             tokio::spawn(async move {
                 let read = read(&stream, excerpt).await;
@@ -96,10 +126,9 @@ impl Driver {
     }
 
     /// Pages were read, or are to be read again.
-    pub(super) fn end_pages(&mut self, stream: &Stream, again: Vec<Wanted>, bytes: u64) {
+    pub(super) fn end_pages(&mut self, stream: &Stream, again: Vec<Wanted>, bytes: ReadBytes) {
         if let Some(term) = &mut self.term {
-            term.pages.reading = term.pages.reading.saturating_sub(1);
-            term.pages.reading_bytes = term.pages.reading_bytes.saturating_sub(bytes);
+            term.pages.end_read(bytes);
             term.pages.waiting.extend(again);
         }
         self.read_pages(stream);
@@ -142,14 +171,19 @@ impl Driver {
     }
 }
 
-/// Takes the next page that waits, and those behind it that are in the same part of the log.
-fn next_group(ledger: &Ledger, waiting: &mut VecDeque<Wanted>) -> Option<(Vec<Wanted>, Excerpt)> {
+/// Takes the next page that waits, and those behind it that are in the same part of the log. `bytes_max` returns the bytes of
+/// the next page behind so many of others.
+fn next_group(
+    ledger: &Ledger,
+    waiting: &mut VecDeque<Wanted>,
+    bytes_max: impl Fn(u64) -> usize,
+) -> Option<(Vec<Wanted>, Excerpt)> {
     let first = waiting.pop_front()?;
-    let mut excerpt = first.excerpt(ledger);
+    let mut excerpt = first.excerpt(ledger, bytes_max(0));
     let mut group = vec![first];
     while group.len() < TOGETHER_MAX
         && let Some(next) = waiting.front()
-        && excerpt.join(next.excerpt(ledger))
+        && excerpt.join(next.excerpt(ledger, bytes_max(excerpt.page_bytes())))
     {
         group.extend(waiting.pop_front());
     }
@@ -195,4 +229,118 @@ fn page(found: Result<Found, Broken>) -> Result<Page, String> {
         messages: messages.collect(),
         upto,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use crosstie_amqp::TableBuf;
+    use crosstie_ledger::{Config, Effect, Owner};
+    use crosstie_queues::{
+        MessageContent, Paging, Position, QueueId, Record, StoredMessage, Time, Vhost, VhostConfig,
+    };
+
+    use super::super::super::flow::FlowControl;
+    use super::super::super::outbox::VhostOutbox;
+    use super::super::super::peer::Peer;
+    use super::*;
+
+    const QUEUES: u64 = 100;
+    const NOW: Time = Time(1);
+
+    /// A ledger whose log alone has the messages of many short queues, which were filled in turn.
+    fn crowded() -> Ledger {
+        let mut ledger = Ledger::new(Config {
+            crowded_messages: 16,
+            ..Config::DEFAULT
+        });
+        let owner = Owner {
+            node: "a".into(),
+            address: "".into(),
+            incarnation: 1,
+        };
+        ledger.claim(NOW, &owner, 1);
+        settle(&mut ledger);
+        for id in (1..=QUEUES).map(QueueId) {
+            let mut records = vec![Record::QueueDeclared {
+                id,
+                name: format!("q{}", id.0).into(),
+                auto_delete: false,
+                arguments: TableBuf::new(),
+            }];
+            records.extend((1..=100).map(|place| Record::Enqueued {
+                queue: id,
+                place,
+                message: StoredMessage {
+                    content: Arc::new(MessageContent::new("", "", &[0, 0], &[7; 1_000])),
+                    expires_at: None,
+                    deliveries: 0,
+                },
+            }));
+            ledger.submit(NOW, records, Position(id.0));
+            settle(&mut ledger);
+        }
+        ledger.set_crowded(true);
+        ledger
+    }
+
+    /// Lets the log accept all appends.
+    fn settle(ledger: &mut Ledger) {
+        while let Some(effect) = ledger.next_effect() {
+            if let Effect::Append { after, .. } = effect {
+                ledger.handle_appended(NOW, Sequence(after.0 + 1));
+            }
+        }
+    }
+
+    #[test]
+    fn pages_that_many_queues_request_at_once_stay_within_the_bound_of_memory() {
+        const BOUND: usize = 4 << 20;
+        let ledger = crowded();
+        assert!(ledger.is_deep());
+        let mut config = VhostConfig::named("/");
+        config.paging = Paging {
+            crowded_messages: 16,
+            ..Paging::OFF
+        };
+        let mut vhost: Vhost<Arc<Peer>> = Vhost::new(config, 1);
+        ledger
+            .records()
+            .for_each(|record| vhost.restore(NOW, record));
+        let mut outbox = VhostOutbox::default();
+        vhost.restored(NOW, &mut outbox);
+        while vhost.has_backlog() {
+            vhost.work(NOW, 1_000, &mut outbox);
+        }
+        let wants = std::iter::from_fn(|| vhost.take_want());
+        let wanted = wants.map(|want| Wanted::new(want, Box::new(drop)));
+        let mut pages = Pages {
+            waiting: wanted.collect(),
+            ..Pages::default()
+        };
+        assert_eq!(pages.waiting.len() as u64, QUEUES);
+        let flow = FlowControl::new(BOUND, usize::MAX);
+        let mut read = 0;
+        // Each has come before the next one begins, or four are under way.
+        let mut under_way = VecDeque::new();
+        loop {
+            let next = pages.next_read(&ledger, |bytes| flow.page_bytes(bytes));
+            if let Some((group, _, bytes)) = next {
+                read += group.len() as u64;
+                under_way.push_back(bytes);
+                continue;
+            }
+            let Some(bytes) = under_way.pop_front() else {
+                break;
+            };
+            pages.end_read(bytes);
+            flow.memory_changed(0, bytes.1 as usize);
+        }
+        assert_eq!(read, QUEUES);
+        let taken = flow.memory_bytes();
+        assert!(taken < BOUND, "{taken}");
+        // The first pages are of a part of what is left, and the last ones of what a queue may have.
+        assert!(taken > BOUND / 4, "{taken}");
+    }
 }

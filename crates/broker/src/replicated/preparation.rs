@@ -99,10 +99,17 @@ impl Preparation {
     /// Notes new records of the log; `is_deep`: only the log has some of the messages.
     pub(super) fn restore(&mut self, records: Vec<Record>, is_deep: bool) {
         match &mut self.state {
-            _ if is_deep => self.end(),
+            _ if is_deep => self.note_deep(),
             State::Building(_, waiting) => waiting.extend(records),
             State::Done(built) => built.restore(records),
             State::Stale => {}
+        }
+    }
+
+    /// Notes that only the log has some of the messages.
+    pub(super) fn note_deep(&mut self) {
+        if !matches!(self.state, State::Stale) {
+            self.end();
         }
     }
 
@@ -305,7 +312,7 @@ mod tests {
         );
         assert_eq!(Arc::strong_count(&first), 1, "its body is gone");
         // Once only the log has messages, nothing that was built is of use.
-        preparation.restore(Vec::new(), true);
+        preparation.note_deep();
         assert_eq!(preparation.memory_bytes(), Held::default());
         assert_eq!(preparation.prepared(), 7);
         assert!(preparation.into_built().is_none());

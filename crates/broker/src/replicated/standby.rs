@@ -367,6 +367,12 @@ impl Driver {
         let held = memory_bytes + pages.unwrap_or_default() as usize;
         let is_crowded = self.task.holder.note_memory(held, of_messages);
         self.ledger.set_crowded(is_crowded);
+        // Not in the time without an owner: dropping a vhost takes long.
+        if self.ledger.is_deep()
+            && let Some(preparation) = &mut self.preparation
+        {
+            preparation.note_deep();
+        }
         self.note(|seen| {
             seen.epoch = status.epoch;
             seen.sequence = status.sequence.0;

@@ -89,6 +89,9 @@ pub(crate) trait Holder: Send + Sync {
     /// count once. Returns whether memory is crowded.
     fn note_memory(&self, bytes: usize, of_messages: usize) -> bool;
 
+    /// Bytes of the next page of a deep queue, if messages of so many bytes are on their way into memory.
+    fn page_bytes(&self, under_way: usize) -> usize;
+
     /// Shows the owner.
     fn show(&self, whose: &Whose);
 }
