@@ -266,6 +266,8 @@ impl History {
             Kind::Fresh | Kind::Kept => {
                 self.rested = Vec::new();
                 let mut records = Vec::new();
+                let is_fresh = head.kind == Kind::Fresh;
+                self.live.note_writer(head.epoch, is_fresh);
                 for (record, name) in body::decode(body)? {
                     self.live.take(&record, name.as_ref());
                     records.push(record);

@@ -184,6 +184,11 @@ impl Ledger {
         self.history.memory_bytes() + in_flight + repeating
     }
 
+    /// The epochs of the owners that have set the settings. Of one that was read only where it was written again, a later one.
+    pub fn setting_epochs(&self) -> impl Iterator<Item = (&Arc<str>, u64)> {
+        self.history.live.setting_epochs()
+    }
+
     /// Whether the messages of some queues are in the log alone.
     pub fn is_deep(&self) -> bool {
         self.history.live.is_deep()

@@ -45,6 +45,7 @@ mod release;
 mod repeating;
 mod runs;
 mod salvage;
+mod setting;
 mod sizes;
 
 pub use body::{Named, decode as decode_body, encode as encode_body};

@@ -8,6 +8,7 @@
 //! records in an order that it can restore ([`Live::records`]).
 
 mod relief;
+mod settings;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use crate::key::{Binding, Key, binding};
 use crate::leaving::Leaving;
 use crate::messages::{Messages, RECORD_BYTES, enqueued, size};
 use crate::runs::Gone;
+use crate::setting::{Setting, setting};
 
 /// A live declaration.
 #[derive(Clone, Debug)]
@@ -37,8 +39,7 @@ pub(crate) struct Live {
     queues: BTreeMap<QueueId, Counting<(Arc<str>, Record)>>,
     /// With their order.
     bindings: HashMap<Arc<Binding>, Counting<u64>>,
-    /// With their values.
-    settings: BTreeMap<Arc<str>, Counting<Arc<str>>>,
+    settings: BTreeMap<Arc<str>, Counting<Setting>>,
     messages: BTreeMap<QueueId, Messages>,
     pub(crate) extents: Extents,
     /// Approximate octets of the live records.
@@ -52,6 +53,9 @@ pub(crate) struct Live {
     messages_memory: usize,
     /// Bytes of the keys and values of settings.
     settings_memory: usize,
+    /// The epoch of the present batch, and whether its records are changes. Otherwise the log has had them before.
+    epoch: u64,
+    is_fresh: bool,
     config: Config,
 }
 
@@ -82,6 +86,8 @@ impl Live {
             deep: 0,
             messages_memory: 0,
             settings_memory: 0,
+            epoch: 0,
+            is_fresh: true,
             config,
         }
     }
@@ -212,7 +218,7 @@ impl Live {
         let settings = self.settings.iter();
         exchanges
             .map(|known| known.record.clone())
-            .chain(settings.map(|(key, known)| setting(key, &known.record)))
+            .chain(settings.map(|(key, known)| setting(key, &known.record.value)))
             .chain(queues.map(|known| known.record.1.clone()))
             .chain(
                 self.bindings
@@ -401,22 +407,6 @@ impl Live {
         }
     }
 
-    /// Sets a setting, or removes it.
-    fn set(&mut self, key: &Arc<str>, value: Option<&Arc<str>>) {
-        let before = self.settings.remove(key);
-        let text_bytes = |value: &Arc<str>| key.len() + value.len();
-        self.settings_memory -= before.as_ref().map_or(0, |known| text_bytes(&known.record));
-        self.forget_some(before);
-        if let Some(value) = value {
-            let of_texts = text_bytes(value);
-            self.settings_memory += of_texts;
-            let bytes = RECORD_BYTES + of_texts as u64;
-            let counting =
-                self.count_bytes(Arc::clone(value), Key::Setting(Arc::clone(key)), bytes);
-            self.settings.insert(Arc::clone(key), counting);
-        }
-    }
-
     fn delete_queue(&mut self, id: QueueId, name: Option<&Arc<str>>) {
         self.purge(id);
         let queue = self.queues.remove(&id);
@@ -467,16 +457,10 @@ impl Live {
             }
             Key::Setting(key) => {
                 let known = self.settings.get(key)?;
-                (setting(key, &known.record), known.extent, known.bytes)
+                let record = setting(key, &known.record.value);
+                (record, known.extent, known.bytes)
             }
         };
         (of == extent).then_some((record, bytes))
-    }
-}
-
-fn setting(key: &Arc<str>, value: &Arc<str>) -> Record {
-    Record::Setting {
-        key: Arc::clone(key),
-        value: Some(Arc::clone(value)),
     }
 }

@@ -266,6 +266,7 @@ impl Ledger {
         let body = body::encode(records.iter(), &|id| live.queue_name(id));
         let batch = self.history.end.batch + 1;
         live.extents.begin(batch);
+        live.note_writer(self.history.end.epoch, kind == Kind::Fresh);
         for record in &records {
             live.take(record, None);
         }

@@ -380,6 +380,43 @@ fn of_a_setting_the_last_value_stays_and_a_removed_one_is_gone() {
 }
 
 #[test]
+fn a_setting_has_the_epoch_of_the_owner_that_has_set_it() {
+    fn epochs(ledger: &Ledger) -> Vec<(&str, u64)> {
+        let epochs = ledger.setting_epochs();
+        epochs.map(|(key, epoch)| (&**key, epoch)).collect()
+    }
+    let (mut ledger, mut log) = owning();
+    let records = ["a", "b", "c"].map(|key| setting(key, Some("1")));
+    ledger.submit(NOW, records.to_vec(), Position(1));
+    settle(&mut ledger, &mut log);
+    let (mut next, _) = follow(&log).expect("a log");
+    next.claim(NOW, &owner("b"), 98);
+    settle(&mut next, &mut log);
+    assert_eq!(epochs(&next), [("a", 1), ("b", 1), ("c", 1)]);
+    // The same value, and another one.
+    let records = vec![setting("b", Some("1")), setting("c", Some("2"))];
+    next.submit(NOW, records, Position(1));
+    settle(&mut next, &mut log);
+    let (mut follower, _) = follow(&log).expect("a log");
+    let read = log.len();
+    // The log is cleaned: all are written again.
+    for place in 0..200 {
+        next.submit(NOW, vec![enqueued(place, 50)], Position(2));
+        settle(&mut next, &mut log);
+        next.submit(NOW, vec![dequeued(place)], Position(3));
+        settle(&mut next, &mut log);
+    }
+    for (sequence, entry) in (1..).zip(&log).skip(read) {
+        follower
+            .handle_entry(Sequence(sequence), entry)
+            .expect("a log");
+    }
+    for ledger in [&next, &follower] {
+        assert_eq!(epochs(ledger), [("a", 1), ("b", 2), ("c", 2)]);
+    }
+}
+
+#[test]
 fn only_a_batch_with_settings_has_a_format_that_version_0_1_0_refuses() {
     let (mut ledger, mut log) = owning();
     ledger.submit(NOW, vec![enqueued(1, 20)], Position(1));
