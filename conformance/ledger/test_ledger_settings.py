@@ -6,9 +6,10 @@ import base64
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pika
@@ -18,6 +19,7 @@ from rig import config
 from rig.http import Http
 from rig.nats import NatsServer
 from rig.ports import free_ports
+from rig.relay import Relay
 from rig.router import Router, binary
 from rig.waiting import await_true
 
@@ -32,7 +34,12 @@ def begin(tmp_path: Path, request) -> Callable[..., Router]:
     """Start a node with users without permissions and the management API, or start it again."""
 
     def started(
-        servers: list[NatsServer], name: str, *, is_replicated: bool = True, **replicated: object
+        servers: list[NatsServer],
+        name: str,
+        *,
+        is_replicated: bool = True,
+        vhosts: dict[str, list[NatsServer]] | None = None,
+        **replicated: object,
     ) -> Router:
         directory = tmp_path / name
         directory.mkdir(exist_ok=True)
@@ -44,6 +51,9 @@ def begin(tmp_path: Path, request) -> Callable[..., Router]:
         users = worker["amqp"]["users"]
         users[0]["tags"] = ["administrator"]
         users.extend({"name": name, "password": name} for name in ("al", "bo"))
+        for more_name, kept_by in (vhosts or {}).items():
+            more = node_config(kept_by, **replicated)["workers"][0]["amqp"]["vhosts"][0]
+            worker["amqp"]["vhosts"].append({**more, "name": more_name})
         if not is_replicated:
             del worker["amqp"]["vhosts"][0]["replicated"]
         node = Router(directory, config=settings)
@@ -417,3 +427,156 @@ def test_the_management_api_changes_the_owners_log_alone(pair):
     owner.kill()
     await_owner([other])
     assert put(other)[0] == 204
+
+
+class Through:
+    """A server behind a relay."""
+
+    def __init__(self, relay: Relay):
+        self.url = f"nats://{relay.address[0]}:{relay.address[1]}"
+
+
+def is_owned(node: Router, vhost: str) -> bool:
+    """Return whether a node owns one of its vhosts."""
+    roles = re.findall(r"crosstie_ledger_role\{(.*)\} 1$", node.page("/metrics"), re.M)
+    return any(f'vhost="{vhost}"' in of and 'role="owner"' in of for of in roles)
+
+
+def users(node: Router) -> list[str]:
+    """Return the names of a node's users."""
+    return [row["name"] for row in rows(node, "user")]
+
+
+def add(node: Router, *names: str) -> None:
+    """Add users with permissions in all vhosts of a node."""
+    for name in names:
+        assert rabbitmqctl(node, "add_user", name, name).returncode == 0
+        for vhost in [row["name"] for row in rows(node, "vhost")]:
+            words = ["set_permissions", "-p", vhost, name, ".*", ".*", ".*"]
+            assert rabbitmqctl(node, *words).returncode == 0, vhost
+
+
+def kill_in_between(node: Router, relay: Relay, is_between: Callable[[], bool]) -> None:
+    """Delete a user, and kill the node when the store has that, and the log has not."""
+    relay.hold()
+    program = [node.directory / "rabbitmqctl", "--quiet", "delete_user", "cy"]
+    environment = {"CROSSTIE_DIR": str(node.directory), "PATH": os.environ["PATH"]}
+    with subprocess.Popen(program, env=environment, stderr=subprocess.DEVNULL) as asked:
+        await_true("the store has the change", lambda: "cy" not in users(node) and is_between())
+        node.kill()
+        asked.wait()
+    relay.cut()
+
+
+CY, DI = (pika.PlainCredentials(name, name) for name in ("cy", "di"))
+LACKED = "its log lacked a change of permission of user 'cy'"
+
+
+def has_said(node: Router, text: str) -> bool:
+    """Return whether a node has logged something since its start."""
+    return any(text in line.text for line in node.log)
+
+
+@pytest.fixture
+def relayed(nats) -> Iterator[tuple[NatsServer, Relay]]:
+    """Return a server, and a relay to it."""
+    (server,) = nats()
+    relay = Relay(("127.0.0.1", server.port))
+    yield server, relay
+    relay.close()
+
+
+def test_a_user_is_deleted_in_both_places_though_the_node_is_killed_in_between(relayed, begin):
+    _, relay = relayed
+    node = begin([Through(relay)], "node_a")
+    await_owner([node])
+    add(node, "cy", "di")
+    connect(node, credentials=CY).close()
+    kill_in_between(node, relay, lambda: True)
+    relay.go_on()
+    node = begin([Through(relay)], "node_a")
+    await_owner([node])
+    assert has_said(node, LACKED)
+    assert "cy" not in users(node)
+    assert "cy" not in rabbitmqctl(node, "list_permissions").stdout
+    # A later user of that name has nothing of the former one, nor after another start.
+    assert rabbitmqctl(node, "add_user", "cy", "cy").returncode == 0
+    not_let_in(node, CY)
+    assert rabbitmqctl(node, "set_permissions", "cy", ".*", ".*", ".*").returncode == 0
+    node.kill()
+    node = begin([Through(relay)], "node_a")
+    await_owner([node])
+    assert not has_said(node, "its log lacked")
+    for credentials in (CY, DI):
+        connect(node, credentials=credentials).close()
+
+
+@pytest.mark.parametrize("case", ["stays deleted", "is created again", "has it set again"])
+def test_a_user_loses_nothing_of_what_another_owner_has(relayed, begin, case: str):
+    server, relay = relayed
+    node = begin([Through(relay)], "node_a")
+    await_owner([node])
+    other = begin([server], "node_b")
+    await_true("it stands by", lambda: role(other) == "standby")
+    add(node, "cy")
+    assert rabbitmqctl(other, "add_user", "cy", "cy").returncode == 0
+    kill_in_between(node, relay, lambda: True)
+    await_owner([other])
+    # There its permission has always counted.
+    connect(other, credentials=CY).close()
+    if case == "has it set again":
+        assert rabbitmqctl(other, "set_permissions", "cy", ".*", ".*", ".*").returncode == 0
+    relay.go_on()
+    node = begin([Through(relay)], "node_a")
+    await_true("it stands by", lambda: role(node) == "standby")
+    if case == "is created again":
+        assert rabbitmqctl(node, "add_user", "cy", "cy").returncode == 0
+    other.kill()
+    await_owner([node])
+    is_due = case == "stays deleted"
+    assert has_said(node, LACKED) == is_due
+    assert has_said(node, "the permission stays") == (case == "is created again")
+    if case == "has it set again":
+        assert rabbitmqctl(node, "add_user", "cy", "cy").returncode == 0
+    if is_due:
+        other = begin([server], "node_b")
+        moved(node)
+        not_let_in(other, CY)
+    else:
+        connect(node, credentials=CY).close()
+
+
+def test_the_log_of_one_vhost_may_be_out_of_reach_for_long(relayed, begin):
+    server, relay = relayed
+    far = {"vhosts": {"far": [Through(relay)]}}
+    node = begin([server], "node_a", **far)
+    await_true("it owns both vhosts", lambda: is_owned(node, "/") and is_owned(node, "far"))
+    add(node, "cy")
+    connect(node, credentials=CY, virtual_host="far").close()
+    # Of the two logs, one has its part.
+    log = server.client()
+    before = log.ask(f"$JS.API.STREAM.INFO.{STREAM}", {})["state"]["last_seq"]
+    kill_in_between(
+        node,
+        relay,
+        lambda: log.ask(f"$JS.API.STREAM.INFO.{STREAM}", {})["state"]["last_seq"] > before,
+    )
+    log.close()
+    node = begin([server], "node_a", **far)
+    await_true("it owns the first", lambda: is_owned(node, "/"))
+    assert not has_said(node, LACKED)
+    # The user is created again, and has something again, and once more after another start.
+    assert rabbitmqctl(node, "add_user", "cy", "cy").returncode == 0
+    assert rabbitmqctl(node, "set_permissions", "cy", ".*", ".*", ".*").returncode == 0
+    node.kill()
+    node = begin([server], "node_a", **far)
+    await_true("it owns the first", lambda: is_owned(node, "/"))
+    connect(node, credentials=CY).close()
+    assert not is_owned(node, "far")
+    relay.go_on()
+    await_true("it owns the other one", lambda: is_owned(node, "far"))
+    assert has_said(node, f"vhost 'far': {LACKED}")
+    assert not has_said(node, f"vhost '/': {LACKED}")
+    connect(node, credentials=CY).close()
+    with pytest.raises(pika.exceptions.ProbableAccessDeniedError):
+        connect(node, credentials=CY, virtual_host="far")

@@ -27,7 +27,7 @@ use super::metadata::{Begin, LogSettings};
 use super::outbox::VhostOutbox;
 use super::peer::Peer;
 use super::replicated::{
-    self, Building, Held, Holder, Journal, ORDERS_MAX, Order, Seen, Task, Whose,
+    self, Beginning, Building, Held, Holder, Journal, ORDERS_MAX, Order, Seen, Task, Whose,
 };
 use super::splice::{Cluster, Splicing, WAIT_MAX, transport};
 use super::status::ReplicatedStatus;
@@ -269,8 +269,9 @@ impl Building for Built {
         self.vhost.memory_bytes()
     }
 
-    fn open(mut self: Box<Self>, rested: Vec<Record>, journal: &Arc<Journal>) {
-        self.restore(rested);
+    fn open(mut self: Box<Self>, beginning: Beginning, journal: &Arc<Journal>) {
+        self.restore(beginning.rested);
+        (self.settings.epochs, self.settings.place) = (beginning.epochs, beginning.place);
         let Self {
             opening,
             mut vhost,
@@ -301,6 +302,7 @@ impl Building for Built {
                     journal,
                     opening.broker.limits().commit_bytes_max,
                     settings.has_begun(),
+                    settings.place,
                 ),
             ));
             shared.settle();

@@ -7,7 +7,7 @@ use crosstie_metadata::{Layers, Metadata};
 use crosstie_store::{Loaded, Restored, Store, StoreConfig};
 
 use super::limits::SHALLOW_MESSAGES;
-use super::metadata::{Held, LiveMetadata};
+use super::metadata::{HeldSettings, LiveMetadata};
 
 /// The messages that a start reads take no more than this part of the memory for messages.
 const LOADED_PART: usize = 4;
@@ -45,7 +45,7 @@ pub(super) fn metadata(
     store: &mut Store,
     layers: Layers,
     accepts_loss: bool,
-) -> Result<(Metadata, Held), String> {
+) -> Result<(Metadata, HeldSettings), String> {
     let settings = store.take_settings();
     let restored = LiveMetadata::restore(layers, &settings, accepts_loss);
     let restored = restored.map_err(|error| error.to_string())?;

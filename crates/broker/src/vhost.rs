@@ -6,6 +6,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use crosstie_front::timer::Timer;
+use crosstie_metadata::LogPlace;
 use crosstie_queues::{ConnectionKey, Position, QueueId, Record, StreamChange, Time, Vhost};
 use crosstie_store::NotCommitted;
 use parking_lot::{Mutex, MutexGuard};
@@ -66,11 +67,13 @@ pub enum Keeper {
     Replicated {
         journal: Arc<Journal>,
         /// For this vhost's publishers alone.
-        flow: FlowControl,
+        flow: Box<FlowControl>,
         /// The log has had settings of run time.
         has_settings: AtomicBool,
         /// Bytes of messages that its ledger has in memory.
         ledger_bytes: AtomicUsize,
+        /// The beginning of this node's term.
+        term: LogPlace,
     },
 }
 
@@ -79,12 +82,14 @@ impl Keeper {
         journal: &Arc<Journal>,
         waiting_bytes_max: usize,
         has_settings: bool,
+        term: LogPlace,
     ) -> Self {
         Self::Replicated {
             has_settings: AtomicBool::new(has_settings),
             journal: Arc::clone(journal),
-            flow: FlowControl::of_a_log(waiting_bytes_max),
+            flow: Box::new(FlowControl::of_a_log(waiting_bytes_max)),
             ledger_bytes: AtomicUsize::new(0),
+            term,
         }
     }
 }
@@ -145,6 +150,14 @@ impl SharedVhost {
             queue_waits,
             sizes,
             published,
+        }
+    }
+
+    /// The beginning of this node's term in its log.
+    pub(super) fn term(&self) -> LogPlace {
+        match &self.keeper {
+            Keeper::Local => LogPlace::default(),
+            Keeper::Replicated { term, .. } => *term,
         }
     }
 

@@ -58,6 +58,7 @@ impl SharedVhost {
 #[cfg(test)]
 mod tests {
     use crosstie_amqp::TableBuf;
+    use crosstie_metadata::LogPlace;
     use crosstie_queues::{
         MessageContent, Position, QueueId, Record, StoredMessage, Time, VhostConfig,
     };
@@ -115,7 +116,7 @@ mod tests {
             Clock::begin(),
             Arc::clone(&shared),
             Handle::current(),
-            Keeper::replicated(&journal, usize::MAX, false),
+            Keeper::replicated(&journal, usize::MAX, false, LogPlace::default()),
         ));
         let total = || shared.flow.memory_bytes();
         vhost.note_ledger_bytes(of_log);

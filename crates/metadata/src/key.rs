@@ -14,6 +14,8 @@ pub enum Key {
     OperatorPolicy(Arc<str>, Arc<str>),
     Permission(Arc<str>, Arc<str>),
     Policy(Arc<str>, Arc<str>),
+    /// A change of that entry of a log.
+    Promise(Box<Self>),
     TopicPermission(Arc<str>, Arc<str>, Arc<str>),
     User(Arc<str>),
     UserLimits(Arc<str>),
@@ -43,6 +45,7 @@ impl Key {
             Self::OperatorPolicy(vhost, name) => json!(["operator-policy", **vhost, **name]),
             Self::Policy(vhost, name) => json!(["policy", **vhost, **name]),
             Self::Permission(vhost, user) => json!(["permission", **vhost, **user]),
+            Self::Promise(key) => json!(["promise", key.text()]),
             Self::TopicPermission(vhost, user, exchange) => {
                 json!(["topic-permission", **vhost, **user, **exchange])
             }
@@ -62,7 +65,18 @@ impl Key {
             | Self::Policy(vhost, _)
             | Self::TopicPermission(vhost, ..)
             | Self::VhostLimits(vhost) => Some(vhost),
-            Self::GlobalParameter(_) | Self::User(_) | Self::UserLimits(_) => None,
+            // The promise is the store's.
+            Self::GlobalParameter(_) | Self::Promise(_) | Self::User(_) | Self::UserLimits(_) => {
+                None
+            }
+        }
+    }
+
+    /// The user whose permission this is.
+    pub fn user(&self) -> Option<&Arc<str>> {
+        match self {
+            Self::Permission(_, user) | Self::TopicPermission(_, user, _) => Some(user),
+            _ => None,
         }
     }
 
@@ -74,6 +88,7 @@ impl Key {
             ["global-parameter", name] => Self::GlobalParameter(name.into()),
             ["operator-policy", vhost, name] => Self::OperatorPolicy(vhost.into(), name.into()),
             ["policy", vhost, name] => Self::Policy(vhost.into(), name.into()),
+            ["promise", key] => Self::Promise(Box::new(Self::parse(key)?)),
             ["permission", vhost, user] => Self::Permission(vhost.into(), user.into()),
             ["topic-permission", vhost, user, exchange] => {
                 Self::TopicPermission(vhost.into(), user.into(), exchange.into())
@@ -115,6 +130,7 @@ impl fmt::Display for Key {
             Self::Permission(vhost, user) => {
                 write!(f, "permission of user '{user}' in vhost '{vhost}'")
             }
+            Self::Promise(key) => write!(f, "change of {key}"),
             Self::TopicPermission(vhost, user, exchange) => write!(
                 f,
                 "topic permission of user '{user}' for exchange '{exchange}' in vhost '{vhost}'"

@@ -35,6 +35,7 @@ mod metadata;
 mod named;
 mod permission;
 mod policies;
+mod promise;
 mod refusal;
 mod stored;
 mod terms;
@@ -51,6 +52,7 @@ pub use metadata::{
 };
 pub use permission::{Permission, TopicPermission};
 pub use policies::{definition_to_json, policy_value};
+pub use promise::{LogPlace, Promise, Verdict};
 pub use refusal::{Refusal, RefusalKind};
 pub use serde_json::Value as Json;
 pub use stored::Unreadable;

@@ -133,6 +133,7 @@ impl Metadata {
                 let place = (Arc::clone(vhost), Arc::clone(user), Arc::clone(exchange));
                 self.topic_permissions.restore(place, value)
             }
+            Key::Promise(_) => return Err(()),
             Key::User(name) => self
                 .users
                 .restore(Arc::clone(name), read(value, User::restored)?),

@@ -53,7 +53,7 @@ impl Broker {
         }
         let completed = self.complete(next, applied)?;
         drop(change);
-        completed.wait()?;
+        completed.wait(self)?;
         skipped.extend(self.declare(&definitions)?);
         Ok(skipped)
     }

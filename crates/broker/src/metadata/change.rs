@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use crosstie_config as model;
 use crosstie_metadata::{
-    Applied, Change, Effect, Key, Layers, Metadata, Origin, Outcome, Refusal, RefusalKind, Stored,
-    VhostLimit,
+    Applied, Change, Effect, Key, Layers, Metadata, Origin, Outcome, Promise, Refusal, RefusalKind,
+    Stored, VhostLimit,
 };
 use crosstie_queues::policy::Policies;
 use crosstie_store::NewSetting;
@@ -31,16 +31,23 @@ type OfLogs = BTreeMap<Arc<str>, (Arc<SharedVhost>, Vec<Stored>)>;
 #[must_use]
 pub(crate) struct Completed {
     outcome: Outcome,
-    submitted: Vec<Submitted>,
+    /// Each log's part, and what the store has promised of it.
+    submitted: Vec<(Submitted, Vec<Promise>)>,
 }
 
 impl Completed {
-    /// Waits for the logs.
-    pub(crate) fn wait(self) -> Result<Outcome, Refusal> {
-        for submitted in self.submitted {
-            submitted.wait()?;
+    /// Waits for the logs. The promises to each end with its own part: another log may be out of reach for long.
+    pub(crate) fn wait(self, broker: &Broker) -> Result<Outcome, Refusal> {
+        let deadline = Submitted::deadline();
+        let mut refused = None;
+        for (submitted, promises) in self.submitted {
+            match submitted.wait_until(deadline) {
+                Ok(()) if promises.is_empty() => {}
+                Ok(()) => broker.end_promises(&promises),
+                Err(refusal) => refused = refused.or(Some(refusal)),
+            }
         }
-        Ok(self.outcome)
+        refused.map_or(Ok(self.outcome), Err)
     }
 }
 
@@ -49,7 +56,8 @@ impl Broker {
     /// are one commit.
     ///
     /// Entries of a replicated vhost are in its log in their place. They count at once, as anything that changes in such a
-    /// vhost, and the answer waits for the log.
+    /// vhost, and the answer waits for the log. The store promises what a change of the store does to logs, so that a node
+    /// that is killed in between completes the change when it owns the vhost again.
     pub(crate) fn change(self: &Arc<Self>, change: Change) -> Result<Outcome, Refusal> {
         let one_at_a_time = self.metadata.begin();
         let before = self.follow_vhosts();
@@ -57,7 +65,7 @@ impl Broker {
         let (next, applied) = applied.map_err(|refusal| self.named(refusal))?;
         let completed = self.complete(next, applied)?;
         drop(one_at_a_time);
-        completed.wait()
+        completed.wait(self)
     }
 
     /// Stores a change and carries it out. The caller has begun it, and waits for the logs when that is over.
@@ -71,7 +79,12 @@ impl Broker {
             records,
             effects,
         } = applied;
-        let (of_logs, settings) = self.split(records)?;
+        let (of_logs, mut settings) = self.split(records)?;
+        let promises = self.promises(&of_logs, !settings.is_empty(), &next);
+        settings.extend(promises.iter().flatten().map(|promise| {
+            let Stored { key, value } = promise.stored();
+            (key.into(), value.map(Arc::from))
+        }));
         let is_vhost = |effect: &Effect| matches!(effect, Effect::Vhost(_));
         if !settings.is_empty() || effects.iter().any(is_vhost) {
             self.settle_owed()?;
@@ -83,10 +96,11 @@ impl Broker {
             return Err(refusal);
         }
         self.metadata.put(next);
-        let of_logs = of_logs.into_values();
-        let submitted = of_logs.map(|(vhost, records)| {
+        self.metadata.promise(promises.iter().flatten());
+        let of_logs = of_logs.into_values().zip(promises);
+        let submitted = of_logs.map(|((vhost, records), promises)| {
             let held = self.metadata.held_of(vhost.name());
-            vhost.put_settings(records, &held)
+            (vhost.put_settings(records, &held), promises)
         });
         let completed = Completed {
             outcome,
@@ -94,6 +108,25 @@ impl Broker {
         };
         self.carry_out(&effects);
         Ok(completed)
+    }
+
+    /// The promises of the store to each log: its part of a change that is not of one log alone.
+    fn promises(&self, of_logs: &OfLogs, is_of_store: bool, next: &Metadata) -> Vec<Vec<Promise>> {
+        let is_whole = of_logs.len() + usize::from(is_of_store) > 1;
+        let before = self.metadata.now();
+        let promises = of_logs.iter().map(|(name, (vhost, records))| {
+            let earlier = self.metadata.promises_to(name);
+            let records = records.iter();
+            Promise::of((&before, next), vhost.term(), &earlier, records, is_whole)
+        });
+        promises.collect()
+    }
+
+    /// The store forgets promises that a log has kept.
+    fn end_promises(&self, kept: &[Promise]) {
+        let _one_at_a_time = self.metadata.begin();
+        self.metadata.end_promises(kept);
+        self.settle_owed_later();
     }
 
     /// The records of each replicated vhost, and those of the store.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crosstie_metadata::{Key, Layers, Metadata, Unreadable};
+use crosstie_metadata::{Key, Layers, Metadata, Promise, Unreadable};
 use crosstie_store::{NewSetting, Setting};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 
@@ -14,11 +14,21 @@ use super::seats::Seats;
 /// Settings of a store, by vhost.
 pub(crate) type Held = BTreeMap<Arc<str>, Vec<Setting>>;
 
+/// By the entries that they are about.
+pub(crate) type Promises = BTreeMap<Key, Promise>;
+
+/// Settings and promises in a store that are for the logs of replicated vhosts.
+#[derive(Debug, Default)]
+pub(crate) struct HeldSettings {
+    /// From before the vhosts were replicated.
+    settings: Held,
+    promises: Promises,
+}
+
 /// The settings of a store, restored.
 pub(crate) struct Restored {
     pub(crate) metadata: Metadata,
-    /// Those of replicated vhosts.
-    pub(crate) held: Held,
+    pub(crate) held: HeldSettings,
     /// The records that the store is to delete, because the configuration has those entries.
     pub(crate) deleted: Vec<NewSetting>,
 }
@@ -31,6 +41,8 @@ pub(crate) struct LiveMetadata {
     pub(crate) following: Mutex<()>,
     /// Settings of the store from before their vhosts were replicated, by vhost.
     held: Mutex<Held>,
+    /// Changes that the store has and that logs have not acknowledged.
+    promises: Mutex<Promises>,
     terms: AtomicU64,
     /// Held for the whole of an import, whose change is only a part of it.
     pub(crate) importing: Mutex<()>,
@@ -39,12 +51,13 @@ pub(crate) struct LiveMetadata {
 }
 
 impl LiveMetadata {
-    pub(crate) fn new(metadata: Metadata, held: Held) -> Self {
+    pub(crate) fn new(metadata: Metadata, held: HeldSettings) -> Self {
         Self {
             now: RwLock::new(Arc::new(metadata)),
             changing: Mutex::default(),
             following: Mutex::default(),
-            held: Mutex::new(held),
+            held: Mutex::new(held.settings),
+            promises: Mutex::new(held.promises),
             terms: AtomicU64::new(0),
             importing: Mutex::default(),
             owed: Owed::default(),
@@ -60,12 +73,22 @@ impl LiveMetadata {
     ) -> Result<Restored, Unreadable> {
         let mut metadata = Metadata::new(layers);
         let mut overridden = Vec::new();
-        let mut held = Held::new();
+        let mut held = HeldSettings::default();
+        let mut groundless = Vec::new();
         for setting @ Setting { key, value } in settings {
+            if let Some(promise) = Promise::parse(key, value) {
+                let vhost = promise.key().vhost();
+                match vhost.is_some_and(|vhost| metadata.is_replicated(vhost)) {
+                    true => drop(held.promises.insert(promise.key().clone(), promise)),
+                    // There is no log any more.
+                    false => groundless.push(promise.owed_key()),
+                }
+                continue;
+            }
             let parsed = Key::parse(key);
             let vhost = parsed.as_ref().and_then(Key::vhost);
             if let Some(vhost) = vhost.filter(|vhost| metadata.is_replicated(vhost)) {
-                let of_vhost = held.entry(Arc::clone(vhost)).or_default();
+                let of_vhost = held.settings.entry(Arc::clone(vhost)).or_default();
                 of_vhost.push(setting.clone());
                 continue;
             }
@@ -80,7 +103,7 @@ impl LiveMetadata {
         }
         let orphans = metadata.forget_orphans();
         report_overridden(&overridden);
-        let deleted = deletions(overridden.iter().chain(&orphans));
+        let deleted = deletions(overridden.iter().chain(&orphans).chain(&groundless));
         Ok(Restored {
             deleted: deleted.collect(),
             metadata,
@@ -121,6 +144,31 @@ impl LiveMetadata {
     /// The settings of a replicated vhost that the store has.
     pub(crate) fn held_of(&self, vhost: &str) -> Vec<Setting> {
         self.held.lock().get(vhost).cloned().unwrap_or_default()
+    }
+
+    /// The promises to the log of a vhost.
+    pub(crate) fn promises_to(&self, vhost: &str) -> Promises {
+        let promises = self.promises.lock();
+        let is_to_it = |key: &Key| key.vhost().is_some_and(|to| **to == *vhost);
+        let found = promises.iter().filter(|(key, _)| is_to_it(key));
+        found.map(|(key, one)| (key.clone(), one.clone())).collect()
+    }
+
+    /// Adds promises that the store has. Each replaces an earlier one about the same entry.
+    pub(crate) fn promise<'p>(&self, added: impl Iterator<Item = &'p Promise>) {
+        let added = added.map(|promise| (promise.key().clone(), promise.clone()));
+        self.promises.lock().extend(added);
+    }
+
+    /// A log has what was promised, or will not have it. Later promises about the same entries stay.
+    pub(crate) fn end_promises(&self, ended: &[Promise]) {
+        let mut promises = self.promises.lock();
+        for promise in ended {
+            if promises.get(promise.key()) == Some(promise) {
+                promises.remove(promise.key());
+                self.owed.add([promise.owed_key()]);
+            }
+        }
     }
 
     pub(crate) fn forget_held(&self, vhost: &str) {

@@ -20,7 +20,7 @@ mod users;
 
 pub(crate) use change::salt;
 pub(crate) use layers::{add_created, layers};
-pub(crate) use live::{Held, LiveMetadata};
+pub(crate) use live::{HeldSettings, LiveMetadata};
 pub(crate) use log_settings::{Begin, LogSettings};
 pub(crate) use seats::Seat;
 pub(crate) use users::users;

@@ -6,12 +6,13 @@
 //! Broker::change ─▶ SharedVhost::put_settings ─▶ the journal ─▶ the log's acknowledgement ─▶ the answer
 //! ```
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
-use crosstie_metadata::{BEGUN, Key, Refusal, RefusalKind, Stored};
+use crosstie_metadata::{BEGUN, Key, Promise, Refusal, RefusalKind, Stored, Verdict};
 use crosstie_store::Setting;
 
 use super::log_settings::{Begin, LogSettings};
@@ -30,7 +31,17 @@ pub(crate) struct Submitted {
 impl Submitted {
     /// Waits until the log has the changes.
     pub(crate) fn wait(self) -> Result<(), Refusal> {
-        let why = match self.outcome.recv_timeout(LOG_WAIT_MAX) {
+        self.wait_until(Self::deadline())
+    }
+
+    /// The latest time for an answer.
+    pub(crate) fn deadline() -> Instant {
+        Instant::now() + LOG_WAIT_MAX
+    }
+
+    pub(crate) fn wait_until(self, deadline: Instant) -> Result<(), Refusal> {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let why = match self.outcome.recv_timeout(left) {
             Ok(Ok(())) => return Ok(()),
             Ok(Err(why)) => why,
             Err(_) => "its log acknowledges nothing".to_owned(),
@@ -48,9 +59,10 @@ impl Broker {
         let held = self.metadata.held_of(name);
         let seen = self.replicated_of(name).map(|found| found.seen());
         let has_elder = seen.is_some_and(|seen| !seen.elders.is_empty());
-        let mut entries = log.0.clone();
+        let mut entries = log.entries.clone();
         entries.remove(BEGUN);
         let mut begin = Begin {
+            promises: Vec::new(),
             settings: Vec::new(),
             held: held
                 .iter()
@@ -84,6 +96,12 @@ impl Broker {
                 }
             }
         }
+        self.keep_promises(name, log, &mut entries, &mut begin);
+        if has_elder {
+            // They count meanwhile, and wait for a later takeover.
+            begin.settings.clear();
+            begin.promises.clear();
+        }
         let number = self.metadata.next_term();
         let begun = self
             .metadata
@@ -105,27 +123,83 @@ impl Broker {
         begin
     }
 
+    /// Has a log get what the store has promised it.
+    fn keep_promises(
+        &self,
+        name: &str,
+        log: &LogSettings,
+        entries: &mut BTreeMap<Arc<str>, Arc<str>>,
+        begin: &mut Begin,
+    ) {
+        for (key, promise) in self.metadata.promises_to(name) {
+            match self.judge(&promise, log) {
+                Verdict::Due(due) => {
+                    tracing::info!("vhost '{name}': its log lacked a change of {key}");
+                    let text = due.key.as_str().into();
+                    match &due.value {
+                        Some(value) => entries.insert(text, value.as_str().into()),
+                        None => entries.remove(&text),
+                    };
+                    begin.settings.push(due);
+                }
+                Verdict::OfNewUser => tracing::warn!(
+                    "{key} was to go with its user. Other nodes have owned the vhost since, and the user was created \
+                     again: the permission stays"
+                ),
+                Verdict::Over => {}
+            }
+            begin.promises.push(promise);
+        }
+    }
+
+    fn judge(&self, promise: &Promise, log: &LogSettings) -> Verdict {
+        let key = promise.key().text();
+        let value = log.entries.get(&*key).map(|value| &**value);
+        let present = value.map(|value| {
+            // A setting without an epoch is one of this moment.
+            let epoch = log.epochs.get(&*key).copied().unwrap_or(u64::MAX);
+            (value, epoch)
+        });
+        let now = self.metadata.now();
+        let user = promise.key().user();
+        let has_user = user.is_some_and(|user| now.user(user).is_some());
+        promise.judge(log.place, present, has_user)
+    }
+
     /// Writes what the log is to have into it, once the vhost is open. Returns the report about settings of the store, which
     /// [`Self::forget_held`] takes once it has come.
     pub(crate) fn settle_term(&self, vhost: &Arc<SharedVhost>, begin: Begin) -> Option<Moving> {
-        let Begin { settings, held } = begin;
+        let Begin {
+            promises,
+            settings,
+            held,
+        } = begin;
         let submitted = (!settings.is_empty()).then(|| vhost.put_settings(settings, &[]));
-        (!held.is_empty()).then_some(Moving { submitted, held })
+        (!held.is_empty() || !promises.is_empty()).then_some(Moving {
+            submitted,
+            promises,
+            held,
+        })
     }
 
     /// The store forgets settings once the vhost's log has them. Blocks until it has.
     pub(crate) fn forget_held(&self, name: &Arc<str>, moving: Moving) {
-        let Moving { submitted, held } = moving;
+        let Moving {
+            submitted,
+            promises,
+            held,
+        } = moving;
         match submitted.map(Submitted::wait) {
-            None => {}
-            Some(Ok(())) => tracing::info!(
+            Some(Ok(())) if !held.is_empty() => tracing::info!(
                 "vhost '{name}': its log has the settings of this node's store now: {}",
                 listed(&held)
             ),
             // The store has them still, for the next term.
             Some(Err(refusal)) => return tracing::warn!("{refusal}"),
+            _ => {}
         }
         let _one_at_a_time = self.metadata.begin();
+        self.metadata.end_promises(&promises);
         self.metadata.forget_held(name);
         self.metadata.owed.add(held);
         self.settle_owed_later();
@@ -141,6 +215,7 @@ impl Broker {
 /// Settings of the store on their way to a log.
 pub(crate) struct Moving {
     submitted: Option<Submitted>,
+    promises: Vec<Promise>,
     held: Vec<Key>,
 }
 

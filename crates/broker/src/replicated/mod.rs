@@ -54,6 +54,6 @@ pub use page::page;
 pub(crate) use pages::Wanted;
 pub use seen::{Role, Seen};
 pub use task::Whose;
-pub(crate) use task::{Building, Holder, Task, shown};
+pub(crate) use task::{Beginning, Building, Holder, Task, shown};
 
 pub use orders::{Means, Moved, Recovered};

@@ -18,7 +18,7 @@ use super::questions::Questions;
 use super::seen::Role;
 use super::spare::is_fresh;
 use super::standby::BEAT_EVERY;
-use super::task::Holder;
+use super::task::{Beginning, Holder};
 use super::term::{Done, Term};
 use super::unread::Unread;
 
@@ -474,7 +474,7 @@ impl Opening {
         let (vhost, records) = built.into_parts();
         // From now on the vhost counts its messages. Counted twice, they might crowd the memory.
         self.holder.note_memory(ledger.memory_bytes(), 0);
-        vhost.open(ledger.rested().collect(), &self.journal);
+        vhost.open(Beginning::of(&ledger), &self.journal);
         let copy = records.map(|records| {
             let term = (&self.vhost, ledger.status().epoch);
             let records = (records, !ledger.is_deep());

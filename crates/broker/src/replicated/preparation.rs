@@ -244,6 +244,7 @@ mod tests {
     use crosstie_queues::{MessageContent, QueueId, StoredMessage};
 
     use super::super::journal::Journal;
+    use super::super::task::Beginning;
     use super::*;
 
     /// Counts a vhost's messages as bytes.
@@ -264,7 +265,7 @@ mod tests {
             self.0
         }
 
-        fn open(self: Box<Self>, _rested: Vec<Record>, _journal: &Arc<Journal>) {}
+        fn open(self: Box<Self>, _beginning: Beginning, _journal: &Arc<Journal>) {}
     }
 
     #[tokio::test]

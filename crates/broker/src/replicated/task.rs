@@ -1,10 +1,12 @@
 //! The inputs of a replicated vhost's thread, and the receiver of its results.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crosstie_config as model;
-use crosstie_ledger::Config;
+use crosstie_ledger::{Config, Ledger};
+use crosstie_metadata::LogPlace;
 use crosstie_queues::{Paging, Position, QueueId, Record};
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, watch};
@@ -105,7 +107,35 @@ pub(crate) trait Building: Send {
     fn memory_bytes(&self) -> usize;
 
     /// The node owns the vhost: restores the last records and opens it.
-    fn open(self: Box<Self>, rested: Vec<Record>, journal: &Arc<Journal>);
+    fn open(self: Box<Self>, beginning: Beginning, journal: &Arc<Journal>);
+}
+
+/// The log as a term begins.
+#[derive(Debug, Default)]
+pub(crate) struct Beginning {
+    /// The positions from which on messages were never delivered.
+    pub(crate) rested: Vec<Record>,
+    /// The epochs that have set its settings.
+    pub(crate) epochs: BTreeMap<Arc<str>, u64>,
+    pub(crate) place: LogPlace,
+}
+
+impl Beginning {
+    pub(super) fn of(ledger: &Ledger) -> Self {
+        let status = ledger.status();
+        let epochs = ledger.setting_epochs();
+        Self {
+            rested: ledger.rested().collect(),
+            epochs: epochs
+                .map(|(key, epoch)| (Arc::clone(key), epoch))
+                .collect(),
+            place: LogPlace {
+                log: status.log,
+                epoch: status.epoch,
+                sequence: status.sequence.0,
+            },
+        }
+    }
 }
 
 /// The owner of a vhost that this node does not own.
