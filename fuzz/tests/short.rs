@@ -6,9 +6,10 @@ use std::panic;
 
 use crosstie_fuzz::mutation::{Random, mutated};
 use crosstie_fuzz::{
-    amqp, codec, fabric, framing, joints, ledger, oauth2, proxy, scenario, store, streams, web,
-    x509,
+    amqp, codec, fabric, framing, joints, ledger, mqtt, oauth2, proxy, scenario, store, streams,
+    topics, web, x509,
 };
+use crosstie_mqtt::Version;
 use crosstie_wamp::Serializer;
 
 const RUNS: u64 = 100_000;
@@ -164,6 +165,34 @@ fn amqp_table() {
 }
 
 #[test]
+fn decode_mqtt_v31() {
+    let seeds = mqtt::packet_seeds(Version::V31);
+    check("decode_mqtt_v31", &seeds, mqtt::packets_v31);
+}
+
+#[test]
+fn decode_mqtt_v311() {
+    let seeds = mqtt::packet_seeds(Version::V311);
+    check("decode_mqtt_v311", &seeds, mqtt::packets_v311);
+}
+
+#[test]
+fn decode_mqtt_v5() {
+    let seeds = mqtt::packet_seeds(Version::V5);
+    check("decode_mqtt_v5", &seeds, mqtt::packets_v5);
+}
+
+#[test]
+fn mqtt_properties() {
+    check("mqtt_properties", &mqtt::property_seeds(), mqtt::properties);
+}
+
+#[test]
+fn mqtt_topics() {
+    check("mqtt_topics", &mqtt::topic_seeds(), mqtt::topics);
+}
+
+#[test]
 fn joint_bodies() {
     check("joint_bodies", &joints::body_seeds(), joints::bodies);
 }
@@ -264,6 +293,11 @@ fn fabric_frame() {
 #[test]
 fn ledger_batch() {
     check("ledger_batch", &ledger::batch_seeds(), ledger::batch);
+}
+
+#[test]
+fn topics_records() {
+    check("topics_records", &topics::record_seeds(), topics::records);
 }
 
 #[test]

@@ -36,6 +36,7 @@ pub enum Cause {
     Operator,
     Stop,
     VhostGone,
+    NoPacket,
 }
 
 /// The log's facts about the end of a connection or a session.
@@ -62,7 +63,7 @@ impl By {
 
 impl Cause {
     /// In the order of their numbers.
-    const ALL: [Self; 19] = [
+    const ALL: [Self; 20] = [
         Self::NoRead,
         Self::SlowRead,
         Self::SlowMessage,
@@ -82,6 +83,7 @@ impl Cause {
         Self::Operator,
         Self::Stop,
         Self::VhostGone,
+        Self::NoPacket,
     ];
 
     /// Notes the cause at a connection that is about to be closed. The first cause stays.
@@ -102,6 +104,7 @@ impl Cause {
             Self::NoHeartbeat
             | Self::NoPong
             | Self::NoRequest
+            | Self::NoPacket
             | Self::NoGoodbye
             | Self::NoSession => EndReason::Silent,
             Self::AnswerQueueFull | Self::EventQueueFull | Self::Unacknowledged => {
@@ -131,6 +134,7 @@ impl Cause {
             Self::NoHeartbeat => "heartbeat_seconds",
             Self::NoPong => "auto_ping_timeout",
             Self::NoRequest => "session_timeout",
+            Self::NoPacket => "keep_alive_seconds_max",
             Self::NoGoodbye | Self::NoSession => "handshake_timeout_ms",
             Self::AnswerQueueFull | Self::EventQueueFull => "queue_bytes_max",
             Self::Unacknowledged => "unacknowledged_events_max",
@@ -153,6 +157,7 @@ impl Cause {
             Self::NoHeartbeat => "missed heartbeats from client",
             Self::NoPong => "no answer to a ping",
             Self::NoRequest => "no request came in time",
+            Self::NoPacket => "no packet within one and a half times its keep alive",
             Self::NoGoodbye => "no answer to GOODBYE in time",
             Self::NoSession => "no session was opened in time",
             Self::AnswerQueueFull => "an answer found its queue full",

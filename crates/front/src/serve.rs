@@ -55,7 +55,36 @@ pub struct HandedOver<'w> {
     pub admitted: Admitted,
     pub connection: Arc<Connection>,
     pub input: Vec<u8>,
-    pub workers: &'w Workers,
+    pub workers: &'w Arc<Workers>,
+}
+
+impl HandedOver<'_> {
+    /// Serves the connection with another conversation, from its unread bytes on.
+    pub fn serve<C: Converse>(
+        self,
+        place: Place,
+        begin: impl FnOnce(Arc<Connection>, Option<Excess>) -> C,
+    ) {
+        let Self {
+            admitted,
+            connection,
+            input,
+            workers,
+        } = self;
+        let conversation = begin(Arc::clone(&connection), admitted.excess);
+        if admitted.listening.is_stopping() {
+            return connection.close();
+        }
+        let there = Arc::clone(workers);
+        let serving = Serving(Some(Served {
+            reading: Reading::new(place, Unread::of(input)),
+            conversation,
+            admitted,
+            connection,
+            workers: Arc::clone(workers),
+        }));
+        there.spawn_connection(|| Some(serving));
+    }
 }
 
 /// The destination of connections that a listener accepts, until it gets another one.
@@ -223,7 +252,7 @@ fn end(
     connection: Arc<Connection>,
     ended: Ended,
     successor: Option<Successor>,
-    workers: &Workers,
+    workers: &Arc<Workers>,
 ) {
     match (ended, successor) {
         (Ended::HandedOver { input }, Some(successor)) => successor(HandedOver {

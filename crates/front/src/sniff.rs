@@ -9,6 +9,8 @@ pub enum First {
     Request,
     /// The preface of HTTP/2 as a whole.
     Preface,
+    /// The first packet of MQTT.
+    Connect,
 }
 
 /// The protocols that a listener tells apart.
@@ -18,12 +20,21 @@ pub struct Known {
     pub magic: u8,
     /// The preface of HTTP/2, if that is spoken.
     pub preface: Option<&'static [u8]>,
+    /// Whether MQTT is spoken.
+    pub is_mqtt_spoken: bool,
 }
+
+/// The first byte of MQTT's CONNECT, a control character that no request begins with.
+const CONNECT: u8 = 0x10;
 
 /// Judges the first bytes; `None` asks for more.
 pub fn sniff(input: &[u8], known: Known) -> Option<First> {
-    if *input.first()? == known.magic {
+    let first = *input.first()?;
+    if first == known.magic {
         return input.first_chunk().copied().map(First::Handshake);
+    }
+    if known.is_mqtt_spoken && first == CONNECT {
+        return Some(First::Connect);
     }
     let Some(preface) = known.preface else {
         return Some(First::Request);
@@ -51,6 +62,8 @@ mod tests {
                 Some(First::Handshake(*b"\x7f\xf1\0\0")),
             ),
             (b"G", true, Some(First::Request)),
+            (b"\x10", true, Some(First::Connect)),
+            (b"\x10", false, Some(First::Request)),
             (b"P", true, None),
             (b"P", false, Some(First::Request)),
             (b"PRI * HTTP/2.0\r\n", true, None),
@@ -61,6 +74,7 @@ mod tests {
             let known = Known {
                 magic: 0x7f,
                 preface: is_http2_spoken.then_some(preface),
+                is_mqtt_spoken: is_http2_spoken,
             };
             assert_eq!(sniff(input, known), expected, "{input:?}");
         }

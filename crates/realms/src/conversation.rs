@@ -14,6 +14,7 @@ use crosstie_front::watch::{self, CLOSING_MAX, WatchKey};
 use crosstie_transport::{Connection, Ended, Outcome, Place, Protocol};
 
 use crate::entrance::Entrance;
+use crate::mqtt::Carrier;
 use crate::open::{Done, Left, Open, Turn};
 use crate::session::Stage;
 
@@ -28,7 +29,18 @@ pub(crate) struct Conversation {
     excess: Option<Excess>,
     /// Large messages shall be handled on another thread.
     is_quick: bool,
+    /// The part of the router that it is handed over to.
+    to: To,
     state: State,
+}
+
+/// The next owner of a connection that is no WAMP client's.
+#[derive(Clone, Copy)]
+enum To {
+    Http,
+    Mqtt,
+    /// MQTT over the WebSocket at this place.
+    MqttOver(u16),
 }
 
 enum State {
@@ -67,6 +79,7 @@ impl Conversation {
             watch,
             excess,
             is_quick: false,
+            to: To::Http,
             state: State::Opening,
         }
     }
@@ -332,9 +345,24 @@ impl Converse for Conversation {
     }
 
     fn take_successor(&mut self) -> Option<Successor> {
-        let http = Arc::clone(self.entrance.http.as_ref()?);
         let entrance = Arc::clone(&self.entrance);
-        Some(Box::new(move |handed| http.serve(entrance, handed)))
+        let (endpoint, carrier) = match self.to {
+            To::Http => {
+                let http = Arc::clone(entrance.http.as_ref()?);
+                return Some(Box::new(move |handed| http.serve(entrance, handed)));
+            }
+            To::Mqtt => (entrance.mqtt.as_ref(), Carrier::Stream),
+            To::MqttOver(place) => {
+                let websocket = entrance.websockets.get(usize::from(place))?;
+                let config = opening::decoding_mqtt(&websocket.options.options);
+                (websocket.mqtt.as_ref(), Carrier::WebSocket(config))
+            }
+        };
+        let endpoint = Arc::clone(endpoint?);
+        let server = Arc::clone(entrance.mqtt_server.as_ref()?);
+        Some(Box::new(move |handed| {
+            server.serve(entrance, endpoint, carrier, handed);
+        }))
     }
 }
 

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crosstie_auth::wamp::Methods;
-use crosstie_config::{self as model, RawSocket, TransportKind, WebSocket};
+use crosstie_config::{self as model, Mqtt, RawSocket, TransportKind, WebSocket};
 
 use crate::cookies::Jar;
 use crate::entrance::Entrance;
 use crate::live_methods::LiveMethods;
+use crate::mqtt::MqttEndpoint;
 use crate::realms::Realms;
 use crate::supervision::Supervision;
 
@@ -19,6 +20,7 @@ use crate::supervision::Supervision;
 pub struct Endpoints {
     pub(super) rawsocket: Option<RawSocketEndpoint>,
     pub(super) websockets: Vec<WebSocketEndpoint>,
+    pub(super) mqtt: Option<Arc<MqttEndpoint>>,
 }
 
 /// RawSocket on a listener.
@@ -37,6 +39,8 @@ pub struct WebSocketEndpoint {
     pub auth: Arc<LiveMethods>,
     pub(crate) cookies: Option<Arc<Jar>>,
     pub(crate) supervision: Arc<Supervision>,
+    /// For clients that ask for MQTT.
+    pub(crate) mqtt: Option<Arc<MqttEndpoint>>,
 }
 
 impl Endpoints {
@@ -55,10 +59,17 @@ impl Endpoints {
             let auth = live(&options.auth)?;
             io::Result::Ok(RawSocketEndpoint::new(options, auth))
         };
+        let mqtt = |mqtt: &Mqtt| {
+            io::Result::Ok(Arc::new(MqttEndpoint {
+                options: mqtt.options.clone(),
+                auth: live(&mqtt.auth)?,
+            }))
+        };
         let websocket = |path: Option<&String>, options: &WebSocket| {
             let auth = live(&options.auth)?;
             let known = earlier.and_then(|earlier| earlier.jar(options));
-            let endpoint = WebSocketEndpoint::new(path, options, auth, directory, known)?;
+            let mut endpoint = WebSocketEndpoint::new(path, options, auth, directory, known)?;
+            endpoint.mqtt = options.mqtt.as_deref().map(mqtt).transpose()?;
             realms.jars.add(endpoint.cookies.as_ref());
             io::Result::Ok(endpoint)
         };
@@ -77,11 +88,14 @@ impl Endpoints {
             TransportKind::WebSocket(options) => {
                 endpoints.websockets = vec![websocket(None, options)?];
             }
+            TransportKind::Mqtt(options) => endpoints.mqtt = Some(mqtt(options)?),
             TransportKind::Universal {
+                mqtt: beside,
                 rawsocket: raw,
                 websocket: paths,
                 web,
             } => {
+                endpoints.mqtt = beside.as_ref().map(mqtt).transpose()?;
                 endpoints.rawsocket = raw.as_ref().map(rawsocket).transpose()?;
                 let websockets = paths.iter().map(|(path, o)| websocket(Some(path), o));
                 endpoints.websockets = websockets.collect::<io::Result<_>>()?;
@@ -160,6 +174,7 @@ impl WebSocketEndpoint {
             cookies,
             supervision: Arc::new((&options.options).into()),
             options: options.clone(),
+            mqtt: None,
         })
     }
 }

@@ -15,6 +15,7 @@ use crate::authids::Authids;
 use crate::cookies::Jar;
 use crate::endpoints::{Endpoints, RawSocketEndpoint, WebSocketEndpoint};
 use crate::http::Http;
+use crate::mqtt::{Mqtt, MqttEndpoint};
 use crate::probes::{FAVICON, WEBSOCKET_STATUS};
 use crate::realms::Realms;
 
@@ -25,6 +26,10 @@ pub struct Entrance {
     pub decoding: codec::Limits,
     pub(crate) rawsocket: Option<RawSocketEndpoint>,
     pub(crate) websockets: Vec<WebSocketEndpoint>,
+    /// MQTT on the port, beside other protocols or alone.
+    pub mqtt: Option<Arc<MqttEndpoint>>,
+    /// The server of MQTT.
+    pub(crate) mqtt_server: Option<Arc<dyn Mqtt>>,
     /// The server of other requests.
     pub http: Option<Arc<dyn Http>>,
     pub allowed_hosts: Allowed,
@@ -46,6 +51,7 @@ impl Entrance {
         transport: &model::Transport,
         endpoints: Endpoints,
         http: Option<Arc<dyn Http>>,
+        mqtt_server: Option<Arc<dyn Mqtt>>,
     ) -> Self {
         Self {
             session_limits: transport.limits.each,
@@ -53,6 +59,8 @@ impl Entrance {
             admits: transport.admits.clone(),
             rawsocket: endpoints.rawsocket,
             websockets: endpoints.websockets,
+            mqtt: endpoints.mqtt,
+            mqtt_server,
             http,
             ..Self::of_nothing(realms, listening, &transport.allowed_hosts)
         }
@@ -78,6 +86,8 @@ impl Entrance {
             realms: Arc::clone(realms),
             rawsocket: None,
             websockets: Vec::new(),
+            mqtt: None,
+            mqtt_server: None,
             http: None,
             allowed_hosts: allowed.clone(),
             session_limits: RoleLimits::default(),
@@ -85,6 +95,12 @@ impl Entrance {
             admits: None,
             goodbye_said: AtomicBool::new(false),
         }
+    }
+
+    /// MQTT on the listener, over WebSockets too.
+    pub fn mqtt_endpoints(&self) -> impl Iterator<Item = &Arc<MqttEndpoint>> {
+        let over = self.websockets.iter().filter_map(|w| w.mqtt.as_ref());
+        self.mqtt.iter().chain(over)
     }
 
     /// Notes that every session of this listener is sent GOODBYE.

@@ -38,10 +38,19 @@ impl Session {
                 ..Refused::new(reason, text)
             });
         }
-        let features = match ClientFeatures::from_hello(details) {
-            Ok(features) => features,
-            Err(e) => return self.abort(error::PROTOCOL_VIOLATION, &e.to_string()),
-        };
+        match ClientFeatures::from_hello(details) {
+            Ok(features) => self.begin_handshake(realm, details, features),
+            Err(e) => self.abort(error::PROTOCOL_VIOLATION, &e.to_string()),
+        }
+    }
+
+    /// Begins the handshake of a client that has said these details, in HELLO or in another protocol's words.
+    pub fn begin_handshake(
+        &mut self,
+        realm: &str,
+        details: &Dict,
+        features: ClientFeatures,
+    ) -> ControlFlow<()> {
         let hello = match Hello::read(realm, details) {
             Ok(hello) => hello,
             Err(e) => return self.abort(error::PROTOCOL_VIOLATION, &e.to_string()),

@@ -41,6 +41,7 @@ mod key_derivation;
 pub mod live_methods;
 mod logins;
 pub mod message_counts;
+pub mod mqtt;
 mod not_joined;
 pub mod open;
 mod open_calls;

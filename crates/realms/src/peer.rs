@@ -235,7 +235,7 @@ impl Wire {
     /// A dense index of the format: peers with the same index get the same bytes.
     pub fn index(&self) -> usize {
         let framing = match self.framing {
-            Framing::RawSocket | Framing::LongPoll => 0,
+            Framing::RawSocket | Framing::LongPoll | Framing::Mqtt => 0,
             Framing::WebSocketServer { batched: false } => 1,
             Framing::WebSocketServer { batched: true } | Framing::WebSocketClient { .. } => 2,
             Framing::WebSocketServerAutobahn => 3,

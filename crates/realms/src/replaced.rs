@@ -89,12 +89,26 @@ impl Entrance {
             let is = there.find(|is| is.path == was.path);
             (&was.auth, is.map(|is| &is.auth))
         });
-        rawsocket.chain(websockets)
+        let mqtt = self.mqtt.iter().map(|was| {
+            let is = newer.mqtt.as_ref();
+            (&was.auth, is.map(|is| &is.auth))
+        });
+        let over = self.websockets.iter().filter_map(|was| {
+            let mut there = newer.websockets.iter();
+            let is = there.find(|is| is.path == was.path);
+            let is = is.and_then(|is| is.mqtt.as_ref());
+            Some((&was.mqtt.as_ref()?.auth, is.map(|is| &is.auth)))
+        });
+        rawsocket.chain(websockets).chain(mqtt).chain(over)
     }
 
     fn has_principal(&self, has: &dyn Fn(&Methods) -> bool) -> bool {
         let rawsocket = self.rawsocket.iter().map(|endpoint| &endpoint.auth);
         let websockets = self.websockets.iter().map(|endpoint| &endpoint.auth);
-        rawsocket.chain(websockets).any(|auth| has(&auth.now()))
+        let mqtt = self.mqtt_endpoints().map(|endpoint| &endpoint.auth);
+        rawsocket
+            .chain(websockets)
+            .chain(mqtt)
+            .any(|auth| has(&auth.now()))
     }
 }

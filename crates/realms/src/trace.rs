@@ -88,7 +88,7 @@ fn each_message(
 ) -> ControlFlow<()> {
     while !bytes.is_empty() {
         let found = match framing {
-            Framing::RawSocket | Framing::LongPoll => rawsocket::sent_frame(bytes),
+            Framing::RawSocket | Framing::LongPoll | Framing::Mqtt => rawsocket::sent_frame(bytes),
             _ => websocket::sent_frame(bytes).map(|(opcode, payload, length)| {
                 let message = (!opcode.is_control()).then_some(payload);
                 (message, length)

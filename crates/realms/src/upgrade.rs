@@ -7,18 +7,28 @@ use crosstie_wamp::framing::websocket::{self, Deflate, DeflateConfig, Request};
 
 use crate::cookies::Given;
 use crate::endpoints::WebSocketEndpoint;
+use crate::mqtt::SUBPROTOCOLS;
 
 /// A granted upgrade.
 pub(crate) struct Upgraded<'a> {
     pub(crate) endpoint: &'a WebSocketEndpoint,
-    pub(crate) serializer: Serializer,
-    pub(crate) batched: bool,
+    pub(crate) spoken: Spoken,
     /// The negotiated compression, if any.
     pub(crate) deflate: Option<Deflate>,
     /// The client's cookie, if the endpoint has cookies.
     pub(crate) cookie: Option<Given>,
     /// The bytes of the response.
     pub(crate) response: Vec<u8>,
+}
+
+/// The protocol of the messages.
+#[derive(Clone, Copy)]
+pub(crate) enum Spoken {
+    Wamp {
+        serializer: Serializer,
+        batched: bool,
+    },
+    Mqtt,
 }
 
 /// A refused upgrade.
@@ -47,30 +57,29 @@ pub(crate) fn upgrade<'a>(
     origin_may_connect(asked.origin, asked.host, &options.options)
         .map_err(|reason| refuse(403, reason))?;
     host_may_enter(Some(asked.host), allowed_hosts).map_err(|reason| refuse(403, reason))?;
-    let chosen = asked.protocols.iter().find_map(|name| {
-        let (serializer, batched) = websocket::from_subprotocol(name)?;
-        options
-            .serializers
-            .contains(&serializer)
-            .then_some((serializer, batched))
-    });
-    let (serializer, batched, named) = match chosen {
-        Some((serializer, batched)) => (serializer, batched, true),
+    let mut protocols = asked.protocols.iter();
+    let chosen = protocols.find_map(|name| known_protocol(endpoint, name));
+    let (spoken, protocol) = match chosen {
+        Some((spoken, name)) => (spoken, Some(name)),
         None if asked.protocols.is_empty() && !options.options.require_websocket_subprotocol => {
-            (Serializer::Json, false, false)
+            let spoken = Spoken::Wamp {
+                serializer: Serializer::Json,
+                batched: false,
+            };
+            (spoken, None)
         }
         None => {
             let known = options
                 .serializers
                 .iter()
                 .map(|s| websocket::subprotocol(*s, false));
-            let known = known.collect::<Vec<_>>().join(", ");
+            let mqtt = endpoint.mqtt.iter().flat_map(|_| SUBPROTOCOLS);
+            let known = known.chain(mqtt).collect::<Vec<_>>().join(", ");
             let asked = asked.protocols.join(", ");
             let reason = format!("expected one of the subprotocols {known}; got: {asked}");
             return Err(refuse(400, reason));
         }
     };
-    let name = websocket::subprotocol(serializer, batched);
     let server = [("Server", concat!("Crosstie/", env!("CARGO_PKG_VERSION")))];
     let (cookie, set_cookie) = cookie(request, endpoint, asked.origin, asked.host).unzip();
     let set_cookie = set_cookie.flatten();
@@ -80,22 +89,39 @@ pub(crate) fn upgrade<'a>(
     }
     headers.extend(set_cookie.as_deref().map(|text| ("Set-Cookie", text)));
     let agreed = match &options.options.compression {
+        // MQTT clients offer none.
+        _ if matches!(spoken, Spoken::Mqtt) => None,
         Some(compression) => deflate_config(compression)
             .accept(&asked.extensions)
             .map_err(|e| refuse(e.status(), e.to_string()))?,
         None => None,
     };
     let (deflate, extensions) = agreed.unzip();
-    let protocol = named.then_some(name);
     let response = websocket::accept_response(asked.key, protocol, extensions.as_deref(), &headers);
     Ok(Upgraded {
         endpoint,
-        serializer,
-        batched,
+        spoken,
         deflate,
         cookie,
         response,
     })
+}
+
+/// The protocol of that name, if the endpoint speaks it.
+fn known_protocol(endpoint: &WebSocketEndpoint, name: &str) -> Option<(Spoken, &'static str)> {
+    if endpoint.mqtt.is_some()
+        && let Some(name) = SUBPROTOCOLS.into_iter().find(|known| *known == name)
+    {
+        return Some((Spoken::Mqtt, name));
+    }
+    let (serializer, batched) = websocket::from_subprotocol(name)?;
+    let spoken = Spoken::Wamp {
+        serializer,
+        batched,
+    };
+    let name = websocket::subprotocol(serializer, batched);
+    let is_spoken = endpoint.options.serializers.contains(&serializer);
+    is_spoken.then_some((spoken, name))
 }
 
 /// The client's cookie, and its part of the response.

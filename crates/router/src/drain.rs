@@ -150,6 +150,9 @@ async fn close(state: &Registry, clients: Vec<Arc<Connection>>) {
     for realm in state.realms.realms() {
         realm.peers_of(&all).iter().for_each(close_for_return);
     }
+    state
+        .watch
+        .close_kept_alive(|_, connection| all.has(connection));
     if let Some(broker) = state.amqp() {
         broker.close_these(&all, "drain");
     }

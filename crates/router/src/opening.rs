@@ -9,6 +9,7 @@ use crosstie_broker::splice::Cluster;
 use crosstie_config::{self as model, TransportKind};
 use crosstie_front::certificate::Certificate;
 use crosstie_front::listen::{Listening, Terms};
+use crosstie_front::serve::Endpoint;
 use crosstie_realms::endpoints::Endpoints;
 use crosstie_realms::entrance::Entrance;
 use crosstie_realms::http::Http;
@@ -76,19 +77,33 @@ impl Router {
                 let tls = certificate.as_ref();
                 let listening = self.listening(transport, timeout, limits, tls, earlier);
                 let kept = Arc::clone(&listening);
-                let entrance = Entrance::new(realms, kept, transport, endpoints, http);
+                let server = Some(Arc::clone(&self.state.spaces) as _);
+                let entrance = Entrance::new(realms, kept, transport, endpoints, http, server);
                 let entrance = Arc::new(entrance);
+                let endpoint = self.spoken(&transport.kind, &entrance);
                 let conversing = Conversing {
                     listening,
                     entrance: Some(Arc::clone(&entrance)),
                 };
                 Ok(Opened {
                     conversing,
-                    endpoint: entrance,
+                    endpoint,
                     nodelay,
                     certificate,
                 })
             }
+        }
+    }
+
+    /// The endpoint of connections that lead to realms: MQTT alone, or the one that tells protocols apart.
+    fn spoken(&self, kind: &TransportKind, entrance: &Arc<Entrance>) -> Arc<dyn Endpoint> {
+        let spaces = &self.state.spaces;
+        entrance
+            .mqtt_endpoints()
+            .for_each(|endpoint| spaces.open(endpoint));
+        match (kind, &entrance.mqtt) {
+            (TransportKind::Mqtt(_), Some(mqtt)) => Arc::new(spaces.listener(entrance, mqtt)),
+            _ => Arc::clone(entrance) as _,
         }
     }
 

@@ -16,6 +16,7 @@ use crosstie_realms::realms::{Node, Realms};
 use crosstie_site::programs::Hosting;
 use crosstie_site::request_counts::Requests;
 use crosstie_site::services::Grounds;
+use crosstie_spaces::Spaces;
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use tokio::runtime::Handle;
 
@@ -30,6 +31,8 @@ pub(crate) struct Registry {
     pub(crate) realms: Arc<Realms>,
     pub(crate) bounds: Arc<Bounds>,
     pub(crate) watch: Arc<Watch>,
+    /// The topic spaces of MQTT, by realm.
+    pub(crate) spaces: Arc<Spaces>,
     /// Per listener.
     pub(crate) page_connections_max: usize,
     /// The URLs of the listeners, by the transports' ids and kinds.
@@ -78,6 +81,7 @@ impl Registry {
                 requests: Arc::<Requests>::default(),
                 overview: Arc::clone(&options.overview),
             },
+            spaces: Spaces::new(&realms, limits),
             realms,
             bounds,
             watch: Arc::default(),

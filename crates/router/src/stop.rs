@@ -104,6 +104,7 @@ async fn dismiss(state: &Registry, transports: &[Conversing]) {
                 false => close_for_return(peer),
             });
     }
+    state.watch.close_kept_alive(|_, _| true);
     if let Some(broker) = state.amqp() {
         broker.close_connections(None, "shutdown");
     }

@@ -367,6 +367,9 @@ impl Router {
                         false => close_for_return(peer),
                     });
             }
+            state
+                .watch
+                .close_kept_alive(|transport, _| transport == listening.number);
             if let Some(broker) = state.amqp() {
                 broker.close_connections(Some(listening.number), "shutdown");
             }
@@ -382,6 +385,7 @@ impl Router {
 pub(crate) fn kind(kind: &TransportKind) -> &'static str {
     match kind {
         TransportKind::RawSocket(_) => "rawsocket",
+        TransportKind::Mqtt(_) => "mqtt",
         TransportKind::WebSocket(_) => "websocket",
         TransportKind::Universal { .. } => "universal",
         TransportKind::Web(_) => "web",

@@ -47,13 +47,16 @@ pub(crate) fn of_transport(
         return Vec::new();
     };
     let rawsocket = || place.url(&format!("rs{secure}"), "");
+    let mqtt = || place.url(&format!("mqtt{secure}"), "");
     let websocket = |path: &str| place.url(&format!("ws{secure}"), path);
     match &transport.kind {
         TransportKind::RawSocket(_) => vec![rawsocket()],
         TransportKind::WebSocket(options) => {
             vec![options.url.clone().unwrap_or_else(|| websocket("/"))]
         }
+        TransportKind::Mqtt(_) => vec![mqtt()],
         TransportKind::Universal {
+            mqtt: beside,
             rawsocket: raw,
             websocket: by_path,
             web,
@@ -61,6 +64,7 @@ pub(crate) fn of_transport(
             let mut urls: Vec<_> = by_path.iter().map(|(path, _)| websocket(path)).collect();
             urls.extend(web.iter().flat_map(|web| of_web(web, &place, secure)));
             urls.extend(raw.as_ref().map(|_| rawsocket()));
+            urls.extend(beside.as_ref().map(|_| mqtt()));
             urls
         }
         TransportKind::Web(web) => of_web(web, &place, secure),

@@ -79,6 +79,11 @@ impl FromIterator<ClientFeature> for ClientFeatures {
 impl ClientFeatures {
     /// The client forgets a call when it cancels it, and takes an answer for a protocol violation.
     const FORGETFUL: u16 = 1 << 15;
+    /// Another part of the router receives for the session: its subscriptions are authorized and answered, not made.
+    const SUBSCRIBES_ELSEWHERE: u16 = 1 << 14;
+
+    /// The session subscribes for clients of another protocol, which have bounds of their own.
+    const SUBSCRIBES_FOR_OTHERS: u16 = 1 << 13;
 
     /// Whether the client announced the feature.
     #[inline]
@@ -95,6 +100,29 @@ impl ClientFeatures {
     #[must_use]
     pub fn forgetful(self) -> Self {
         Self(self.0 | Self::FORGETFUL)
+    }
+
+    /// Whether the session's subscriptions are only authorized.
+    pub(crate) fn subscribes_elsewhere(self) -> bool {
+        self.0 & Self::SUBSCRIBES_ELSEWHERE != 0
+    }
+
+    /// Whether the bound of one session's subscriptions does not apply.
+    pub(crate) fn subscribes_for_others(self) -> bool {
+        self.0 & Self::SUBSCRIBES_FOR_OTHERS != 0
+    }
+
+    /// Marks a session of the router's own that subscribes for clients of another protocol. No client can announce this.
+    #[must_use]
+    pub fn for_others(self) -> Self {
+        Self(self.0 | Self::SUBSCRIBES_FOR_OTHERS)
+    }
+
+    /// Marks a session for which another part of the router receives events: SUBSCRIBE is authorized and answered with
+    /// the subscription 1, without an entry. No client can announce this.
+    #[must_use]
+    pub fn elsewhere(self) -> Self {
+        Self(self.0 | Self::SUBSCRIBES_ELSEWHERE)
     }
 
     /// Parses `HELLO.Details`. A feature that is not `true` is not supported.

@@ -18,6 +18,7 @@ const FILES_MAX: &[(&str, usize)] = &[
     ("realms", 4),
     ("broker", 11),
     ("site", 5),
+    ("spaces", 4),
     ("router", 7),
     ("node", 2),
     ("bench", 7),

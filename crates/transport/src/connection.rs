@@ -12,7 +12,7 @@ use std::{fmt, future, io};
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-use crate::end::End;
+use crate::end::{End, Mailbox};
 use crate::out::{Out, Phase};
 use crate::overflow::{Item, Queued};
 use crate::queue::SHARED_BYTES_MIN;
@@ -265,6 +265,9 @@ impl Connection {
         let reader = out.take_reader();
         drop(out);
         reader.into_iter().for_each(|reader| reader.wake());
+        if let Some(owner) = self.as_mailbox().and_then(Mailbox::owner) {
+            owner.resumed();
+        }
     }
 
     /// Whether reading is paused.

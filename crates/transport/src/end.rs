@@ -1,11 +1,22 @@
 //! The target behind a connection's queue: a socket, or a mailbox.
 
+use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::{PeerAddress, Socket};
+
+/// The owner of a mailbox, in place of a task that waits. Called outside locks, from any thread.
+pub trait Owner: Send + Sync {
+    /// There may be something to take, or the mailbox is closed.
+    fn offered(&self);
+
+    /// The peer's input may be handled again ([`Connection::resume_reading`](crate::Connection::resume_reading)).
+    fn resumed(&self);
+}
 
 /// The other end of a connection.
 #[derive(Debug)]
@@ -15,7 +26,6 @@ pub(crate) enum End {
 }
 
 /// The stand-in for a socket in a mailbox.
-#[derive(Debug)]
 pub(crate) struct Mailbox {
     peer: PeerAddress,
     /// The peer's verified certificate, in DER.
@@ -26,7 +36,19 @@ pub(crate) struct Mailbox {
     pub(crate) takers: AtomicU32,
     /// Held by the only taker: the rest of the queue is in its hands alone.
     pub(crate) taking: Mutex<()>,
-    /// Notifies of something to take, or of the end.
+    told: Told,
+}
+
+/// Those that learn of something to take, and of the end.
+enum Told {
+    Tasks(Box<Waiting>),
+    Owner(Weak<dyn Owner>),
+}
+
+/// Notifies tasks.
+#[derive(Default)]
+pub(crate) struct Waiting {
+    /// Of something to take, or of the end.
     pub(crate) offered: Notify,
     pub(crate) ended: Notify,
 }
@@ -44,8 +66,10 @@ impl End {
         match self {
             Self::Socket(socket) => socket.shut_down(),
             Self::Mailbox(mailbox) => {
-                mailbox.ended.notify_waiters();
-                mailbox.offered.notify_waiters();
+                if let Some(waiting) = mailbox.waiting() {
+                    waiting.ended.notify_waiters();
+                }
+                mailbox.tell();
             }
         }
     }
@@ -60,12 +84,51 @@ impl Mailbox {
             items: AtomicU32::new(0),
             takers: AtomicU32::new(0),
             taking: Mutex::new(()),
-            offered: Notify::new(),
-            ended: Notify::new(),
+            told: Told::Tasks(Box::default()),
+        }
+    }
+
+    pub(crate) fn owned_by(self, owner: Weak<dyn Owner>) -> Self {
+        Self {
+            told: Told::Owner(owner),
+            ..self
+        }
+    }
+
+    pub(crate) fn owner(&self) -> Option<Arc<dyn Owner>> {
+        match &self.told {
+            Told::Tasks(_) => None,
+            Told::Owner(owner) => owner.upgrade(),
+        }
+    }
+
+    /// Those that tasks wait with, unless there is an owner.
+    pub(crate) fn waiting(&self) -> Option<&Waiting> {
+        match &self.told {
+            Told::Tasks(waiting) => Some(waiting),
+            Told::Owner(_) => None,
+        }
+    }
+
+    /// Notifies takers.
+    pub(crate) fn tell(&self) {
+        if let Some(waiting) = self.waiting() {
+            waiting.offered.notify_waiters();
+        }
+        if let Some(owner) = self.owner() {
+            owner.offered();
         }
     }
 
     pub(crate) fn is_full(&self) -> bool {
         self.items.load(Ordering::Relaxed) >= self.items_max
+    }
+}
+
+impl fmt::Debug for Mailbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Mailbox")
+            .field("peer", &self.peer)
+            .finish_non_exhaustive()
     }
 }

@@ -69,6 +69,7 @@ pub use cork::{
     appended_bytes, is_line_long, is_much_appended, relieve, thread_number, uncork, uncork_all,
     uncork_few,
 };
+pub use end::Owner;
 pub use flow::Flow;
 pub use image::unmap_program;
 pub use kept::Kept;

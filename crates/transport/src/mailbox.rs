@@ -10,12 +10,12 @@
 //! ```
 
 use std::future;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 
 use tokio::sync::Notify;
 
-use crate::end::{End, Mailbox};
+use crate::end::{End, Mailbox, Owner, Waiting};
 use crate::out::Phase;
 use crate::queue::Queue;
 use crate::{Connection, ConnectionLimits, PeerAddress, Refused, clock};
@@ -64,7 +64,21 @@ impl Connection {
         items_max: usize,
         limits: Arc<ConnectionLimits>,
     ) -> Self {
-        let mailbox = Mailbox::new(peer, certificate, items_max);
+        Self::of_mailbox(Mailbox::new(peer, certificate, items_max), limits)
+    }
+
+    /// A mailbox whose owner is told, as no task waits.
+    pub fn owned_mailbox(
+        peer: PeerAddress,
+        certificate: Option<Vec<u8>>,
+        limits: Arc<ConnectionLimits>,
+        owner: Weak<dyn Owner>,
+    ) -> Self {
+        let mailbox = Mailbox::new(peer, certificate, usize::MAX).owned_by(owner);
+        Self::of_mailbox(mailbox, limits)
+    }
+
+    fn of_mailbox(mailbox: Mailbox, limits: Arc<ConnectionLimits>) -> Self {
         let connection = Self::of(End::Mailbox(Box::new(mailbox)), None, limits);
         connection.note_heard();
         connection
@@ -93,8 +107,8 @@ impl Connection {
     /// Waits until there may be something to take, until the end, or until `or` holds, of which [`Connection::stir`]
     /// notifies.
     pub async fn offered(&self, or: impl Fn() -> bool) {
-        if let Some(mailbox) = self.as_mailbox() {
-            wait(&mailbox.offered, || {
+        if let Some(waiting) = self.waiting() {
+            wait(&waiting.offered, || {
                 let out = self.out.lock();
                 !out.is_empty() || out.phase != Phase::Open || or()
             })
@@ -104,15 +118,15 @@ impl Connection {
 
     /// Wakes the task in [`Connection::offered`] to check its condition.
     pub fn stir(&self) {
-        if let Some(mailbox) = self.as_mailbox() {
-            mailbox.offered.notify_waiters();
+        if let Some(waiting) = self.waiting() {
+            waiting.offered.notify_waiters();
         }
     }
 
     /// Waits until a mailbox is closed.
     pub async fn ended(&self) {
-        if let Some(mailbox) = self.as_mailbox() {
-            wait(&mailbox.ended, || self.is_ended()).await;
+        if let Some(waiting) = self.waiting() {
+            wait(&waiting.ended, || self.is_ended()).await;
         }
     }
 
@@ -157,7 +171,7 @@ impl Connection {
                 return;
             }
         }
-        mailbox.offered.notify_waiters();
+        mailbox.tell();
     }
 
     /// The verified certificate of a mailbox's peer.
@@ -171,6 +185,10 @@ impl Connection {
             End::Mailbox(mailbox) => Some(mailbox),
             End::Socket(_) => None,
         }
+    }
+
+    fn waiting(&self) -> Option<&Waiting> {
+        self.as_mailbox()?.waiting()
     }
 
     /// Whether a mailbox has room for one more item.

@@ -14,7 +14,7 @@
 //! the command line forwards to [`roles::main`].
 //!
 //! Every instrument is a folder: [`rpc`], [`pubsub`], [`accept`], [`handshake`], [`echo`], [`stream`], [`footprint`],
-//! [`node`], [`hostile`], [`join`], [`http`], [`fabric`], and for brokers of AMQP [`amqp`] and [`oslo`]; [`all`] runs
+//! [`node`], [`hostile`], [`join`], [`http`], [`fabric`], for brokers of AMQP [`amqp`] and [`oslo`], for those of MQTT [`mqtt`]; [`all`] runs
 //! them one after the other. Their shared parts:
 //!
 //! | folder | |
@@ -47,6 +47,7 @@ mod http;
 mod join;
 mod load;
 mod machine;
+mod mqtt;
 mod network;
 mod node;
 mod nodes;
@@ -74,6 +75,7 @@ pub use handshake::{Analysis, HandshakeOptions, Log, handshake, handshake_log};
 pub use hostile::{HostileOptions, hostile};
 pub use http::{HttpOptions, http};
 pub use join::{JoinOptions, join};
+pub use mqtt::{MqttOptions, mqtt};
 pub use network::exactness::{MeasureOptions, measure as measure_link};
 pub use node::{NodeOptions, node};
 pub use oslo::{OsloOptions, oslo};

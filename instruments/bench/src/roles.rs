@@ -10,8 +10,8 @@ use serde::de::DeserializeOwned;
 use crate::process::{GUARD, LastWord, Place, WorkerError, say};
 use crate::wamp::holder;
 use crate::{
-    accept, amqp, broker, echo, floor, handshake, hostile, http, join, network, oslo, pubsub, rpc,
-    stream,
+    accept, amqp, broker, echo, floor, handshake, hostile, http, join, mqtt, network, oslo, pubsub,
+    rpc, stream,
 };
 
 pub use crate::process::worker::SUBCOMMAND;
@@ -38,6 +38,8 @@ const ROLES: &[Role] = &[
     role!(hostile::witness),
     role!(http::driver),
     role!(join::driver),
+    role!(mqtt::floor),
+    role!(mqtt::worker),
     role!(network::link),
     role!(oslo::worker),
     role!(pubsub::worker),

@@ -6,7 +6,8 @@ use clap::Subcommand;
 use crosstie_bench::{
     self as bench, AcceptOptions, AllOptions, AmqpOptions, BenchError, Build, EchoOptions,
     FabricOptions, FootprintOptions, HandshakeOptions, Host, HostileOptions, HttpOptions,
-    JoinOptions, NodeOptions, OsloOptions, PubSubOptions, RpcOptions, Stop, StreamOptions,
+    JoinOptions, MqttOptions, NodeOptions, OsloOptions, PubSubOptions, RpcOptions, Stop,
+    StreamOptions,
 };
 
 use crate::signals::{INTERRUPTED, end_in_good_order};
@@ -31,6 +32,8 @@ pub(crate) enum Bench {
     Oslo(Box<OsloOptions>),
     /// Measure messages from publishers through a queue to consumers, transient and durable.
     Amqp(Box<AmqpOptions>),
+    /// Measure MQTT: fan-out, fan-in, each QoS, durable sessions, connections, idle clients.
+    Mqtt(Box<MqttOptions>),
     /// Measure the effect of one peer's attacks on others, with a witness beside.
     Hostile(Box<HostileOptions>),
     /// Measure sessions that join and leave, by each method of authentication.
@@ -64,6 +67,7 @@ pub(crate) fn run(instrument: Bench) -> anyhow::Result<ExitCode> {
         Bench::Node(options) => measured(*options, bench::node),
         Bench::Oslo(options) => measured(*options, bench::oslo),
         Bench::Amqp(options) => measured(*options, bench::amqp),
+        Bench::Mqtt(options) => measured(*options, bench::mqtt),
         Bench::Hostile(options) => measured(*options, bench::hostile),
         Bench::Join(options) => measured(*options, bench::join),
         Bench::Http(options) => measured(*options, bench::http),

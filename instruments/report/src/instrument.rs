@@ -217,6 +217,39 @@ pub(crate) const INSTRUMENTS: &[Instrument] = &[
         ],
     },
     Instrument {
+        bench: "mqtt",
+        title: "MQTT",
+        about: "Publishers and subscribers of MQTT, all in one thread. A message counts at each \
+                subscriber, and is checked by its number. Fan-out and fan-in are at QoS 0; the cases \
+                of one publisher and one subscriber are at each QoS. Durable: the subscriber's \
+                session is kept; durable-kept: the subscriber is away, so that every message has to \
+                be kept before it is acknowledged. Connections: connect, DISCONNECT, with TLS 1.3 on \
+                P-256 or without. Idle: memory for each client. The floor is a broker that knows who \
+                subscribes to what, and no more.",
+        headlines: &[
+            "broker_cpu_us_per_message",
+            "messages_per_s",
+            "broker_cpu_us_per_connection",
+            "connections_per_s",
+            "pss_bytes_per_client",
+        ],
+        headlines_loaded: &[],
+        columns: &[
+            "messages_per_s",
+            "acknowledged_per_s",
+            "broker_cpu_us_per_message",
+            "driver_cpu_us_per_message",
+            "messages_per_read",
+            "latency_p50_us",
+            "latency_p99_us",
+            "connections_per_s",
+            "broker_cpu_us_per_connection",
+            "connect_p50_us",
+            "connect_p99_us",
+            "pss_bytes_per_client",
+        ],
+    },
+    Instrument {
         bench: "hostile",
         title: "One hostile peer",
         about: "What one peer can do to everybody else: an attack on a fresh node, and beside it a \

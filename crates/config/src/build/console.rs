@@ -46,6 +46,7 @@ impl Builder<'_> {
             serializers: transport::all_serializers(),
             auth,
             cookie: self.console_cookie(console, place.is_tls),
+            mqtt: None,
             options,
         };
         let web = Web {
@@ -61,6 +62,7 @@ impl Builder<'_> {
             allowed_hosts: allowed(console, "allowed_hosts", endpoint.is_loopback()),
             endpoint,
             kind: TransportKind::Universal {
+                mqtt: None,
                 rawsocket: None,
                 websocket: vec![("/ws".to_owned(), websocket)],
                 web: Some(web),

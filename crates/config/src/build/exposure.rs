@@ -64,12 +64,18 @@ fn open_to_all(transport: &Transport, realms: &[Realm]) -> Option<(String, Strin
     };
     let websockets = transport.kind.websockets();
     let websockets = websockets.iter().map(|websocket| &websocket.auth);
+    let mqtt = transport.kind.mqtt();
+    let mqtt = mqtt.iter().map(|mqtt| &mqtt.auth);
     let services = transport.kind.web_services().into_iter();
     let long_polls = services.filter_map(|service| match service {
         WebService::LongPoll(long_poll) => Some(&long_poll.session.auth),
         _ => None,
     });
-    let mut all = raw.into_iter().chain(websockets).chain(long_polls);
+    let mut all = raw
+        .into_iter()
+        .chain(websockets)
+        .chain(mqtt)
+        .chain(long_polls);
     all.find_map(|auth| of_auth(auth, realms))
 }
 

@@ -15,6 +15,7 @@ mod fabric;
 mod functions;
 mod joint;
 mod jwt;
+mod mqtt;
 mod names;
 mod networks;
 mod outgoing;

@@ -8,7 +8,7 @@ use super::session_limits::listener_limits;
 use super::{Builder, Names, bound};
 use crate::catalogue::SERIALIZERS;
 use crate::model::{
-    Admits, Allowed, AmqpManagement, Deflate, Endpoint, Json, ListenerLimits, Page, Ping,
+    Admits, Allowed, AmqpManagement, Deflate, Endpoint, Json, ListenerLimits, Mqtt, Page, Ping,
     RawSocket, Realm, Serializer, Testee, TesteeKind, Transport, TransportKind, WebService,
     WebSocket, WebSocketOptions, WebSocketTestee,
 };
@@ -30,6 +30,11 @@ pub(super) struct Place<'r> {
 }
 
 impl<'r> Place<'r> {
+    /// The worker's realms, if they are known.
+    pub(super) fn realms(self) -> Option<&'r [Realm]> {
+        self.realms
+    }
+
     pub(super) fn of(endpoint: &Endpoint, realms: Option<&'r [Realm]>) -> Self {
         Self {
             realms,
@@ -48,7 +53,9 @@ impl Builder<'_> {
             let id = ids.id(transport, self.problems);
             self.transport(transport, id, Some(realms))
         });
-        transports.collect()
+        let built: Vec<_> = transports.collect();
+        self.check_mappings(worker, &built);
+        built
     }
 
     /// A transport of a worker with these realms, if they are known.
@@ -78,7 +85,7 @@ impl Builder<'_> {
             admits,
             connections_max: transport.integer("max_connections").map(size),
             limits: match transport.text("type") {
-                Some("rawsocket" | "universal" | "web" | "websocket") => {
+                Some("mqtt" | "rawsocket" | "universal" | "web" | "websocket") => {
                     listener_limits(transport.section("limits"))
                 }
                 _ => ListenerLimits::default(),
@@ -143,6 +150,7 @@ impl Builder<'_> {
 
     fn kind(&mut self, transport: View<'_>, place: Place<'_>) -> TransportKind {
         match transport.text("type") {
+            Some("mqtt") => TransportKind::Mqtt(self.mqtt(transport, place)),
             Some("rawsocket") => TransportKind::RawSocket(self.rawsocket(transport, place)),
             Some("websocket") => TransportKind::WebSocket(self.websocket(transport, place)),
             Some("web") => TransportKind::Web(self.web(transport, place)),
@@ -172,13 +180,15 @@ impl Builder<'_> {
         });
         let websocket: Vec<_> = paths.collect();
         let web = transport.object("web").map(|web| self.web(web, place));
-        if rawsocket.is_none() && websocket.is_empty() && web.is_none() {
-            let message =
-                "a universal transport needs \"rawsocket\", a path in \"websocket\", or \"web\"";
+        let mqtt = transport.object("mqtt");
+        let mqtt = mqtt.map(|mqtt| self.mqtt(mqtt, place));
+        if mqtt.is_none() && rawsocket.is_none() && websocket.is_empty() && web.is_none() {
+            let message = "a universal transport needs \"mqtt\", \"rawsocket\", a path in \"websocket\", or \"web\"";
             self.problems
                 .push(Problem::error(transport.span, message.into()));
         }
         TransportKind::Universal {
+            mqtt,
             rawsocket,
             websocket,
             web,
@@ -221,8 +231,15 @@ impl Builder<'_> {
             serializers: serializers(object),
             auth: self.auth_at(object, place),
             cookie: self.cookie(object),
+            mqtt: self.mqtt_over(object, place),
             options: self.websocket_options(object.section("options"), place),
         }
+    }
+
+    fn mqtt_over(&mut self, object: View<'_>, place: Place<'_>) -> Option<Box<Mqtt>> {
+        // Only a transport's own WebSocket has the key.
+        let mqtt = object.has("mqtt").then(|| object.object("mqtt")).flatten();
+        mqtt.map(|mqtt| Box::new(self.mqtt(mqtt, place)))
     }
 
     /// A WebSocket that only forwards messages, without authentication.
@@ -236,6 +253,7 @@ impl Builder<'_> {
             serializers: Vec::new(),
             auth: Arc::default(),
             cookie: None,
+            mqtt: None,
             options: self.websocket_options(object.section("options"), place),
         }
     }

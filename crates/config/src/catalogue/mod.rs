@@ -17,6 +17,7 @@ mod form;
 pub(crate) mod http_bridge;
 pub(crate) mod joint;
 mod jwt;
+pub(crate) mod mqtt;
 pub(crate) mod node;
 pub(crate) mod options;
 pub(crate) mod other_options;

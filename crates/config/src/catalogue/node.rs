@@ -193,6 +193,29 @@ tables! {
         history_answer_bytes_max: usize = integer(1_024, 1 << 30).or(1 << 20),
             "Maximum size of the events in one answer of `wamp.subscription.get_events`, in bytes. The answer \
              states whether events are missing.";
+        mqtt_sessions_max: usize = integer(1, 100_000_000).or(100_000),
+            "Maximum number of MQTT sessions per realm, with those whose client is away. Another CONNECT is refused with \
+             0x97 (3 in MQTT 3).";
+        mqtt_session_expiry_seconds_max: u32 = integer(0, u32::MAX as i64).or(604_800),
+            "Maximum time for which a session is kept whose MQTT client is away, in seconds. A client that asks for more \
+             is told this one.";
+        mqtt_session_expiry_3_seconds: u32 = integer(0, u32::MAX as i64).or(86_400),
+            "Time for which a session is kept whose client of MQTT 3 is away and has not asked for a clean session, in \
+             seconds. MQTT 3 has no word for it, and some clients never end their sessions.";
+        mqtt_subscriptions_max: usize = integer(1, 1_000_000_000).or(1_000_000),
+            "Maximum number of MQTT subscriptions per realm. Another one is refused with 0x97 (0x80 in MQTT 3). \
+             `subscriptions_max` bounds those of one session.";
+        mqtt_queued_messages_max: usize = integer(1, 100_000_000).or(1_000),
+            "Maximum number of messages that wait for an MQTT session. Another one drops the oldest that was not sent.";
+        mqtt_queued_bytes_max: usize = integer(1_024, 1 << 40).or(16 << 20),
+            "Maximum size of the messages that wait for an MQTT session, in bytes. Beyond it the oldest that were not \
+             sent are dropped.";
+        mqtt_retained_messages_max: usize = integer(0, 100_000_000).or(100_000),
+            "Maximum number of retained MQTT messages per realm. The publication of another one is refused with 0x97; \
+             in MQTT 3 it is delivered and not retained.";
+        mqtt_retained_bytes_max: usize = integer(0, 1 << 40).or(64 << 20),
+            "Maximum size of the retained MQTT messages of a realm, in bytes, with their topics. The effect is that of \
+             `mqtt_retained_messages_max`.";
         testaments_max: usize = integer(0, 1_000_000).or(128),
             "Maximum number of [testaments](meta-api.md#testaments) per session. Another one fails.";
         testaments_bytes_max: usize = integer(0, 1 << 32).or(256 << 10),

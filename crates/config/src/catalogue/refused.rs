@@ -118,8 +118,10 @@ refused! {
         Later "allow_null_origin": "a testee lets pages of every origin in";
         LeftOut "flash_policy": NO_FLASH;
     }
-    "transports[universal]" {
-        Later "mqtt": "MQTT is not spoken";
+    "transports[universal].mqtt" {
+        Never "id": "the universal transport has the id";
+        Never "endpoint": "the universal transport has the endpoint";
+        Never "max_connections": "it belongs to the universal transport";
     }
     "transports[universal].rawsocket" {
         Never "id": "the universal transport has the id";
@@ -171,7 +173,6 @@ refused! {
     }
     "transports[].type" {
         LeftOut "flashpolicy": NO_FLASH;
-        Later "mqtt": "MQTT is not spoken";
     }
     "transports[web].paths{}.type" {
         Never "wap": "templates are filled in by a program of one's own, which `wsgi` runs";

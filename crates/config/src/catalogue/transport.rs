@@ -7,6 +7,7 @@ use super::endpoint::ENDPOINT;
 use super::form::{
     Kind, OFF, Rule, TYPE, Words, integer, list, list_not_empty, map, object, one_of, tagged, text,
 };
+use super::mqtt::MQTT_OPTIONS;
 use super::options::{RAWSOCKET_OPTIONS, WEBSOCKET_OPTIONS};
 use super::other_options::WEBSOCKET_TESTEE_OPTIONS;
 use super::session_limits::LISTENER_LIMITS_KEY;
@@ -18,6 +19,7 @@ tables! {
         "amqp" => AMQP_TRANSPORT,
         "amqp.management" => AMQP_MANAGEMENT_TRANSPORT,
         "amqp.prometheus" => AMQP_PROMETHEUS_TRANSPORT,
+        "mqtt" => MQTT_TRANSPORT,
         "rawsocket" => RAWSOCKET_TRANSPORT,
         "stream.testee" => STREAM_TESTEE_TRANSPORT,
         "universal" => UNIVERSAL_TRANSPORT,
@@ -53,6 +55,8 @@ tables! {
         "Authentication methods of the transport. An empty object counts as none.";
     pub(super) const COOKIE_KEY = "cookie": object(&COOKIE).optional().restart(),
         "Cookie that identifies returning browsers (`auth.cookie`).";
+    const MQTT_KEY = "mqtt": object(&MQTT_BESIDE).otherwise("disabled").own(),
+        "MQTT over the WebSocket, for clients that ask for the subprotocol `mqtt` or `mqttv3.1`.";
     pub(super) const DEBUG = "debug": Kind::Boolean.inert("the log level says what is logged");
 
     pub(super) static RAWSOCKET_TRANSPORT("transports[rawsocket]", "a RawSocket transport") {
@@ -66,6 +70,7 @@ tables! {
         ..TYPE, TRANSPORT_ID, ENDPOINT_KEY, MAX_CONNECTIONS, LISTENER_LIMITS_KEY, ADMITS, URL, SERIALIZERS_KEY;
         ..AUTH_KEY, COOKIE_KEY;
         "options" = object(&WEBSOCKET_OPTIONS).otherwise("the defaults"), "Options of the WebSocket protocol.";
+        ..MQTT_KEY;
         ..PAGES_KEY, ALLOWED_HOSTS, DEBUG;
     }
 
@@ -89,11 +94,23 @@ tables! {
 
     pub(super) static UNIVERSAL_TRANSPORT("transports[universal]", "a universal transport") {
         ..TYPE, TRANSPORT_ID, ENDPOINT_KEY, MAX_CONNECTIONS, LISTENER_LIMITS_KEY, ADMITS;
+        "mqtt" = object(&MQTT_BESIDE).otherwise("disabled"), "MQTT on the port, told apart by its first byte.";
         "rawsocket" = object(&UNIVERSAL_RAWSOCKET).otherwise("disabled"), "RawSocket on the port.";
         "websocket" = map(Rule::WebPath, &object(&UNIVERSAL_WEBSOCKET)).otherwise("disabled"),
             "WebSocket on the port, by path: `ws` stands for `/ws`.";
         "web" = object(&UNIVERSAL_WEB).optional(), "Web services on the port, at paths without a WebSocket.";
         ..PAGES_KEY, ALLOWED_HOSTS;
+    }
+
+    pub(super) static MQTT_TRANSPORT("transports[mqtt]", "an MQTT transport") {
+        ..TYPE, TRANSPORT_ID, ENDPOINT_KEY, MAX_CONNECTIONS, LISTENER_LIMITS_KEY, ADMITS;
+        "options" = object(&MQTT_OPTIONS).required(), "Options of MQTT.";
+    }
+
+    pub(super) static MQTT_BESIDE("transports[universal].mqtt", "MQTT beside other protocols") {
+        "type" = one_of(&Words { path: "", words: &["mqtt"] }).or_text("mqtt"),
+            "Type of the object; may be left out.";
+        "options" = object(&MQTT_OPTIONS).required(), "Options of MQTT.";
     }
 
     pub(super) static UNIVERSAL_RAWSOCKET("transports[universal].rawsocket", "RawSocket in a universal transport") {
@@ -109,6 +126,7 @@ tables! {
             "Type of the object; may be left out.";
         ..URL, SERIALIZERS_KEY, AUTH_KEY, COOKIE_KEY;
         "options" = object(&WEBSOCKET_OPTIONS).otherwise("the defaults"), "Options of the WebSocket protocol.";
+        ..MQTT_KEY;
         ..DEBUG;
     }
 }

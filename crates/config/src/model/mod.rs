@@ -7,6 +7,7 @@
 mod amqp;
 mod fabric;
 mod joint;
+mod mqtt;
 mod outgoing;
 mod process;
 mod proxy_protocol;
@@ -32,6 +33,7 @@ pub use crate::catalogue::http_bridge::{HttpBridge, HttpBridgeOptions, Webhook};
 pub use crate::catalogue::joint::{
     ExchangeToTopic, ProcedureToTarget, TargetToProcedure, TopicToExchange,
 };
+pub use crate::catalogue::mqtt::{MqttOptions, PayloadMapping};
 pub use crate::catalogue::node::{AuditLog, Limits, ShutdownTrigger};
 pub use crate::catalogue::options::{Deflate, WebSocketOptions};
 pub use crate::catalogue::other_options::WebSocketTestee;
@@ -60,6 +62,7 @@ pub use crosstie_wamp::uri::UriCheck;
 pub use crosstie_wamp::{MatchPolicy, Serializer};
 pub use fabric::{Fabric, NatsUrl};
 pub use joint::{Joint, JointExchange, JointKind, JointTarget};
+pub use mqtt::Mqtt;
 pub use outgoing::{Forwarding, OutgoingBridge, OutgoingKind};
 pub use process::{ChildEnvironment, Component, ComponentKind, GuestInput, Inherit, NativeOptions};
 pub use proxy_protocol::ProxyProtocol;

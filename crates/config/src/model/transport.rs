@@ -7,7 +7,7 @@ use crosstie_auth::wamp::Methods;
 use crosstie_routing::RoleLimits;
 
 use super::{
-    Allowed, AmqpManagement, AmqpTransport, Cookie, Page, Ping, ProxyProtocol, Serializer,
+    Allowed, AmqpManagement, AmqpTransport, Cookie, Mqtt, Page, Ping, ProxyProtocol, Serializer,
     SystemdEndpoint, TcpEndpoint, Tls, Web, WebPaths, WebService, WebSocketOptions,
     WebSocketTestee,
 };
@@ -51,12 +51,15 @@ pub enum TransportKind {
     WebSocket(WebSocket),
     /// The first bytes of a connection decide its protocol.
     Universal {
+        mqtt: Option<Mqtt>,
         rawsocket: Option<RawSocket>,
         /// By path, with its leading slash.
         websocket: Vec<(String, WebSocket)>,
         /// Services at other paths.
         web: Option<Web>,
     },
+    /// MQTT; it leads to a realm.
+    Mqtt(Mqtt),
     /// HTTP.
     Web(Web),
     /// AMQP 0-9-1; it leads to the worker's vhosts.
@@ -91,6 +94,18 @@ impl TransportKind {
             _ => {}
         }
         all
+    }
+
+    /// MQTT beside others or alone, over WebSockets too.
+    pub fn mqtt(&self) -> Vec<&Mqtt> {
+        let websockets = self.websockets().into_iter();
+        let over = websockets.filter_map(|websocket| websocket.mqtt.as_deref());
+        let direct = match self {
+            Self::Mqtt(mqtt) => Some(mqtt),
+            Self::Universal { mqtt, .. } => mqtt.as_ref(),
+            _ => None,
+        };
+        direct.into_iter().chain(over).collect()
     }
 
     /// Every web service, nested ones included.
@@ -226,5 +241,7 @@ pub struct WebSocket {
     /// Authentication methods.
     pub auth: Arc<Methods>,
     pub cookie: Option<Box<Cookie>>,
+    /// For clients that ask for MQTT's subprotocol.
+    pub mqtt: Option<Box<Mqtt>>,
     pub options: WebSocketOptions,
 }

@@ -85,6 +85,12 @@ pub(crate) const PAGES: &[Page] = &[
         ],
     },
     Page {
+        file: "mqtt.md",
+        title: "MQTT",
+        about: "MQTT on a listener of its own, beside other protocols and over WebSocket.",
+        prefixes: &["transports[mqtt]", "transports[universal].mqtt"],
+    },
+    Page {
         file: "store.md",
         title: "Stores",
         about: "Event histories, call queues and retained events of a realm, in memory or on disk.",

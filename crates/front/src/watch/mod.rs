@@ -3,11 +3,13 @@
 //! A timer per connection would cost each idle session more memory than its session state; a sweep costs a load per
 //! connection and second.
 
+mod judge;
+
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crosstie_transport::{Connection, Flow, next_second, now_s};
+use crosstie_transport::{Connection, next_second, now_s};
 use parking_lot::Mutex;
 use slab::Slab;
 
@@ -48,6 +50,8 @@ enum Phase {
     },
     /// The session communicates in requests, whose distance is limited.
     Requests { within_s: u32 },
+    /// The client sends something within that time.
+    Keeping { within_s: u32 },
     /// Both sides send something each interval, at least heartbeats.
     Beating {
         heartbeat_s: u16,
@@ -118,6 +122,12 @@ impl Watch {
     /// The session of a client without a connection has joined: it ends after that time without requests.
     pub fn opened_by_requests(&self, key: WatchKey, within_s: u32) {
         self.set_phase(key, Phase::Requests { within_s });
+    }
+
+    /// The session of a client has begun that sends something within that time; `None` sets no limit.
+    pub fn opened_with_keep_alive(&self, key: WatchKey, within: Option<Duration>) {
+        let within_s = within.map_or(u32::MAX, whole_seconds);
+        self.set_phase(key, Phase::Keeping { within_s });
     }
 
     /// The session of a client with heartbeats of these bytes has begun; with 0 seconds, none were negotiated.
@@ -252,9 +262,24 @@ impl Watch {
                     watched.connection.close();
                 }
                 Phase::Closing { .. } => watched.connection.finish(),
-                Phase::Open { .. } | Phase::Requests { .. } | Phase::Beating { .. } => {}
+                Phase::Open { .. }
+                | Phase::Requests { .. }
+                | Phase::Keeping { .. }
+                | Phase::Beating { .. } => {}
             }
         }
+    }
+
+    /// Closes the clients among these that come back after a bare end, and take any goodbye for final: those with a keep
+    /// alive.
+    pub fn close_kept_alive(&self, is_meant: impl Fn(u32, &Arc<Connection>) -> bool) {
+        let entries = self.entries.lock();
+        let kept = entries.iter().map(|(_, watched)| watched);
+        let kept = kept.filter(|w| matches!(w.phase, Phase::Keeping { .. }));
+        let meant = kept.filter(|w| is_meant(w.transport, &w.connection));
+        let meant: Vec<_> = meant.map(|w| Arc::clone(&w.connection)).collect();
+        drop(entries);
+        meant.iter().for_each(Connection::finish_and_close);
     }
 
     /// Closes the remaining connections of `transport`.
@@ -345,15 +370,6 @@ pub fn look_given_up(connection: &Connection) {
     }
 }
 
-/// The limit of a peer that reads too little.
-fn stalled(connection: &Connection) -> Cause {
-    let deaf_for = Duration::from_secs(connection.deaf_for_s().into());
-    match deaf_for > connection.stall_max() {
-        true => Cause::NoRead,
-        false => Cause::SlowRead,
-    }
-}
-
 /// The log's text about a peer that has sent nothing.
 const UNUSED: &str = "it sent no byte within the time of a handshake";
 
@@ -362,136 +378,6 @@ const SWEEP_MAX: usize = 1024;
 
 /// A slab of fewer places keeps its memory.
 const PLACES_MIN: usize = 128;
-
-/// The fault for which a connection is closed.
-type Fault = (Counter, Cause);
-
-impl Watched {
-    fn age_s(&self, now_s: u32) -> u32 {
-        now_s.saturating_sub(self.since_s)
-    }
-
-    /// Takes the challenge if its client has exceeded the time. If too many handshakes are pending, only their own time
-    /// counts.
-    fn take_overdue(&mut self, now_s: u32, is_crowded: bool) -> Option<Box<Asked>> {
-        let Phase::Asked(asked) = &mut self.phase else {
-            return None;
-        };
-        let age_s = now_s.saturating_sub(self.since_s);
-        let rest_s = asked.within_s.saturating_sub(asked.asked_s);
-        let allowed_s = match is_crowded {
-            true => rest_s.min(asked.left_s),
-            false => rest_s,
-        };
-        if age_s <= allowed_s {
-            return None;
-        }
-        asked.within_s = asked.asked_s.saturating_add(allowed_s);
-        let closing = Phase::Closing {
-            within_s: whole_seconds(CLOSING_MAX),
-        };
-        self.since_s = now_s;
-        match std::mem::replace(&mut self.phase, closing) {
-            Phase::Asked(asked) => Some(asked),
-            _ => None,
-        }
-    }
-
-    /// Judges the flow of the connection's bytes. A connection whose last bytes are queued begins to close.
-    fn judge_transfer(&mut self, now_s: u32) -> Option<Fault> {
-        // The closing timeout limits the last bytes.
-        if matches!(self.phase, Phase::Closing { .. }) {
-            return None;
-        }
-        let connection = &self.connection;
-        match connection.flow() {
-            Flow::Well => None,
-            Flow::Finishing => {
-                // The last message follows a full queue: the peer may take as long to read all that as it may read
-                // nothing.
-                let within_s = whole_seconds(connection.stall_max());
-                self.phase = Phase::Closing { within_s };
-                self.since_s = now_s;
-                None
-            }
-            Flow::Stalled => Some((Counter::ConnectionsClosedForStall, stalled(connection))),
-            Flow::InputOverdue => {
-                Some((Counter::ConnectionsClosedForSlowInput, Cause::SlowMessage))
-            }
-        }
-    }
-
-    /// Judges the connection; pings it if that is due.
-    fn judge(&mut self, now_s: u32) -> Option<Fault> {
-        if let Some(fault) = self.judge_transfer(now_s) {
-            return Some(fault);
-        }
-        let connection = &self.connection;
-        let age_s = now_s.saturating_sub(self.since_s);
-        match &mut self.phase {
-            // Browsers open spare connections, and load balancers probe the port.
-            Phase::Opening { within_s, .. } if age_s > *within_s && connection.is_unused() => {
-                Some((Counter::ConnectionsClosedUnused, Cause::NoSession))
-            }
-            Phase::Opening { within_s, .. } if age_s > *within_s => {
-                Some((Counter::ConnectionsRefused, Cause::NoSession))
-            }
-            Phase::Closing { within_s } if age_s > *within_s => {
-                connection.close();
-                None
-            }
-            Phase::Open { pings, pinged_at_s } => {
-                // `since_s` is the time of the opening, or of the last answered ping.
-                let heard_s = match pings.any_traffic_counts {
-                    true => connection.received_at_s().max(self.since_s),
-                    false => self.since_s,
-                };
-                match *pinged_at_s {
-                    Some(at_s) if heard_s >= at_s.get() => *pinged_at_s = None,
-                    Some(at_s) if now_s.saturating_sub(at_s.get()) > pings.timeout_s => {
-                        return Some((Counter::ConnectionsClosedForSilence, Cause::NoPong));
-                    }
-                    None if now_s.saturating_sub(heard_s) >= pings.interval_s => {
-                        *pinged_at_s = NonZeroU32::new(now_s);
-                        pings.send(connection);
-                    }
-                    Some(_) | None => {}
-                }
-                None
-            }
-            Phase::Requests { within_s } => {
-                let heard_s = connection.received_at_s().max(self.since_s);
-                let is_gone = now_s.saturating_sub(heard_s) > *within_s && !connection.has_taker();
-                is_gone.then_some((Counter::ConnectionsClosedForSilence, Cause::NoRequest))
-            }
-            Phase::Beating {
-                heartbeat_s,
-                heartbeat,
-            } if *heartbeat_s > 0 => {
-                let interval_s = u32::from(*heartbeat_s);
-                let quiet_s = |at_s: u32| now_s.saturating_sub(at_s.max(self.since_s));
-                let is_silent = quiet_s(connection.received_at_s()) > 2 * interval_s;
-                // A client is not heard while its reading is paused.
-                if is_silent && !connection.is_reading_paused() {
-                    return Some((Counter::ConnectionsClosedForSilence, Cause::NoHeartbeat));
-                }
-                if quiet_s(connection.sent_at_s()) >= (interval_s / 2).max(1) {
-                    send_heartbeat(connection, heartbeat);
-                }
-                None
-            }
-            _ => None,
-        }
-    }
-}
-
-fn send_heartbeat(connection: &Arc<Connection>, heartbeat: &Heartbeat) {
-    // As with a ping.
-    let _ = connection.append(|out| {
-        out.extend_from_slice(heartbeat);
-        Ok::<(), ()>(())
-    });
-}
 
 #[cfg(test)]
 mod tests;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crosstie_config::WebSocketOptions;
 use crosstie_front::counters::{Counter, counters};
 use crosstie_front::report;
 use crosstie_front::sniff::{First, Known, sniff};
@@ -12,15 +13,16 @@ use crosstie_wamp::framing::{Framing, rawsocket};
 use crosstie_web::http2;
 use parking_lot::Mutex;
 
-use super::{Conversation, State};
+use super::{Conversation, State, To};
 use crate::compression::CompressFilter;
+use crate::endpoints::WebSocketEndpoint;
 use crate::frames::Frames;
 use crate::live_methods::LiveMethods;
 use crate::open::Open;
 use crate::peer::{Peer, Wire};
 use crate::session::Session;
 use crate::supervision::Supervision;
-use crate::upgrade::{self, Upgraded};
+use crate::upgrade::{self, Spoken, Upgraded};
 
 impl Conversation {
     /// Reads the first bytes; `None` asks for more.
@@ -36,10 +38,15 @@ impl Conversation {
         let known = Known {
             magic: rawsocket::MAGIC,
             preface: is_http2_spoken.then_some(http2::PREFACE),
+            is_mqtt_spoken: self.entrance.mqtt.is_some(),
         };
         match sniff(input, known)? {
             First::Handshake(bytes) => Some(self.open_rawsocket(bytes)),
             First::Preface => Some(Outcome::HandOver { consumed: 0 }),
+            First::Connect => {
+                self.to = To::Mqtt;
+                Some(Outcome::HandOver { consumed: 0 })
+            }
             First::Request => self.open_http(input),
         }
     }
@@ -112,14 +119,20 @@ impl Conversation {
     fn open_websocket(&mut self, consumed: usize, upgraded: Upgraded<'_>) -> Outcome {
         let Upgraded {
             endpoint,
-            serializer,
-            batched,
+            spoken,
             deflate,
             cookie,
             response,
         } = upgraded;
         let options = &endpoint.options.options;
         self.append(&response);
+        let Spoken::Wamp {
+            serializer,
+            batched,
+        } = spoken
+        else {
+            return self.hand_over_to_mqtt(consumed, endpoint);
+        };
         if let Some(deflate) = deflate {
             let filter = CompressFilter::new(deflate, self.connection.account());
             self.connection.set_filter(Arc::new(Mutex::new(filter)));
@@ -151,6 +164,17 @@ impl Conversation {
             consumed,
             wanted: 0,
         }
+    }
+
+    fn hand_over_to_mqtt(&mut self, consumed: usize, endpoint: &WebSocketEndpoint) -> Outcome {
+        let websockets = &self.entrance.websockets;
+        let place = websockets
+            .iter()
+            .position(|known| known.path == endpoint.path);
+        let place = place.and_then(|place| u16::try_from(place).ok());
+        // Found a moment ago.
+        self.to = place.map_or(To::Http, To::MqttOver);
+        Outcome::HandOver { consumed }
     }
 
     fn open_session(
@@ -187,5 +211,16 @@ impl Conversation {
         counters().count(Counter::ConnectionsRefused);
         self.append(last_words);
         self.finish()
+    }
+}
+
+/// The decoder's bounds for frames that carry MQTT.
+pub(super) fn decoding_mqtt(options: &WebSocketOptions) -> DecoderConfig {
+    DecoderConfig {
+        message_bytes_max: options.message_bytes_max,
+        frame_bytes_max: options.frame_bytes_max.unwrap_or(options.message_bytes_max),
+        validate_text: false,
+        expect: Some(MessageKind::Binary),
+        deflate: None,
     }
 }

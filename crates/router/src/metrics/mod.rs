@@ -8,6 +8,7 @@ mod certificates;
 mod fabric;
 mod histograms;
 mod ledger;
+mod mqtt;
 mod process;
 mod realm_counts;
 mod stores;
@@ -76,6 +77,7 @@ pub(crate) fn metrics(routers: &[Arc<Router>], form: Form) -> String {
         .map(|(router, vhost)| (router, Arc::clone(&vhost.name), vhost.seen()));
     ledger::register(&mut registry, replicated);
     amqp::register_metrics(&mut registry, brokers(routers));
+    mqtt::register(&mut registry, routers);
     let joints = routers.iter().map(|router| (router.id(), router.joints()));
     joint_counts::register(&mut registry, joints);
     let requests = routers.iter().map(|r| (r.id(), r.grounds.requests.all()));

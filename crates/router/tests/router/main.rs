@@ -2,6 +2,7 @@
 
 mod admin;
 mod churn;
+mod mqtt;
 mod realms;
 mod returning;
 mod rig;

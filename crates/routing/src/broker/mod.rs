@@ -277,7 +277,7 @@ impl Broker {
             }
             return None;
         }
-        let is_stored = options.acknowledge && self.will_store(context, options, exact);
+        let is_stored = options.acknowledge && self.will_store(context, from, options, exact);
         if options.acknowledge && !is_stored {
             let published = Message::Published {
                 request,

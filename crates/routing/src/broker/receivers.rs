@@ -11,6 +11,8 @@ use crate::session_set::SessionSet;
 pub(super) struct Filter<'p> {
     /// If set, only the shard of this resource receives the event.
     pub(super) resource: Option<u64>,
+    /// Whether a session that subscribes for others may pass the event on: no list can say which of them may have it.
+    is_for_others: bool,
     eligible: Option<Vec<SessionIndex>>,
     eligible_authid: Option<Vec<&'p str>>,
     eligible_authrole: Option<Vec<&'p str>>,
@@ -37,8 +39,14 @@ impl<'p> Filter<'p> {
             sorted.sort_unstable();
             sorted
         };
+        let is_elsewhere = |id: &SessionId| {
+            let index = sessions.find_id(*id);
+            index.is_some_and(|index| sessions[index].features.subscribes_elsewhere())
+        };
         Self {
             resource: None,
+            is_for_others: !names_receivers(lists, empty)
+                && !lists.exclude.iter().flatten().any(is_elsewhere),
             eligible: whitelist(&lists.eligible, empty).map(known),
             eligible_authid: whitelist(&lists.eligible_authid, empty).map(sorted),
             eligible_authrole: whitelist(&lists.eligible_authrole, empty).map(sorted),
@@ -70,6 +78,9 @@ impl<'p> Filter<'p> {
         fn lists<T: Ord>(list: Option<&Vec<T>>, item: &T, when_absent: bool) -> bool {
             list.map_or(when_absent, |list| list.binary_search(item).is_ok())
         }
+        if session.features.subscribes_for_others() && !self.is_for_others {
+            return false;
+        }
         let authid = &*session.identity.authid;
         let authrole = &*session.identity.authrole;
         lists(self.eligible.as_ref(), &index, true)
@@ -79,6 +90,16 @@ impl<'p> Filter<'p> {
             && !lists(self.exclude_authid.as_ref(), &authid, false)
             && !lists(self.exclude_authrole.as_ref(), &authrole, false)
     }
+}
+
+/// Whether some list but that of excluded sessions decides on receivers.
+pub(super) fn names_receivers(lists: &Receivers, empty: EmptyEligible) -> bool {
+    let is_listed = |names: &Option<Vec<String>>| names.as_ref().is_some_and(|n| !n.is_empty());
+    whitelist(&lists.eligible, empty).is_some()
+        || whitelist(&lists.eligible_authid, empty).is_some()
+        || whitelist(&lists.eligible_authrole, empty).is_some()
+        || is_listed(&lists.exclude_authid)
+        || is_listed(&lists.exclude_authrole)
 }
 
 /// A whitelist, unless it counts as absent.

@@ -77,7 +77,17 @@ impl Broker {
         if let Some(Receivers {
             eligible, exclude, ..
         }) = receivers.as_deref()
-            && (eligible.is_some() || exclude.is_some())
+            && (eligible.is_some()
+                || exclude.as_ref().is_some_and(|ids| {
+                    let index = |id: &SessionId| context.sessions.find_id(*id);
+                    // Those for whom it subscribes are sent the event otherwise.
+                    let is_for_others = |id: &SessionId| {
+                        let index = index(id);
+                        index
+                            .is_some_and(|at| context.sessions[at].features.subscribes_for_others())
+                    };
+                    !ids.iter().all(is_for_others)
+                }))
         {
             return;
         }
@@ -119,15 +129,19 @@ impl Broker {
         }
     }
 
-    /// Whether a publication will be stored, by its topic and options. If so, it is answered once it is stored.
+    /// Whether a publication will be stored, by its topic and options. If so, it is answered once it is stored. A client
+    /// that subscribes elsewhere waits for the realm's answer before it is read on, and so is answered at once.
     #[inline]
     pub(super) fn will_store<H>(
         &self,
         context: &Context<'_, H>,
+        from: SessionIndex,
         options: &PublishOptions,
         exact: Option<SubscriptionKey>,
     ) -> bool {
-        context.config.is_stored && self.begin_record(context, options, exact)
+        context.config.is_stored
+            && !context.sessions[from].features.subscribes_elsewhere()
+            && self.begin_record(context, options, exact)
     }
 
     #[cold]

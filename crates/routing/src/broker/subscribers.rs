@@ -32,28 +32,15 @@ impl Broker {
         context.check_asked(from, options.is_forwarded, options.unsupported)?;
         let asked = (request, options.get_retained);
         let session = &mut context.sessions[from];
+        if session.features.subscribes_elsewhere() {
+            return Ok(Some(SubscriptionId(1)));
+        }
         if let Some(key) = known.filter(|key| session.subscriptions.contains(key)) {
             let subscription = &mut self.subscriptions[key.0 as usize];
             let waits = Self::wait(subscription, context, from, asked);
             return Ok((!waits).then_some(subscription.id));
         }
-        let has = session.subscriptions.len();
-        let subscriptions_max = context.config.limits.subscriptions_max;
-        let subscriptions_max =
-            context.role_bound(from, RoleLimit::Subscriptions, subscriptions_max);
-        if has >= subscriptions_max.value {
-            let fault =
-                subscriptions_max.reached(context, error::SUBSCRIPTIONS_MAX, "subscriptions");
-            return Err(fault);
-        }
-        let realm_max = context.config.limits.realm_subscriptions_max;
-        if !context.may_have_more(has, self.held, realm_max) {
-            return Err(none_left(
-                error::REALM_SUBSCRIPTIONS_MAX,
-                "subscriptions",
-                realm_max,
-            ));
-        }
+        self.check_bounds(context, from)?;
         if known.is_none() {
             let shapes_max = context.config.limits.wildcard_shapes_max;
             self.index.check_room(policy, topic, shapes_max)?;
@@ -84,6 +71,36 @@ impl Broker {
             .events
             .entered(&SUBSCRIPTION, session, &subscription.entry(), is_new);
         Ok(Some(subscription.id))
+    }
+
+    /// Whether a session may have one more subscription.
+    fn check_bounds<H>(
+        &self,
+        context: &mut Context<'_, H>,
+        from: SessionIndex,
+    ) -> Result<(), Fault> {
+        let session = &context.sessions[from];
+        let has = session.subscriptions.len();
+        let is_for_others = session.features.subscribes_for_others();
+        let subscriptions_max = context.config.limits.subscriptions_max;
+        let subscriptions_max =
+            context.role_bound(from, RoleLimit::Subscriptions, subscriptions_max);
+        if has >= subscriptions_max.value && !is_for_others {
+            return Err(subscriptions_max.reached(
+                context,
+                error::SUBSCRIPTIONS_MAX,
+                "subscriptions",
+            ));
+        }
+        let realm_max = context.config.limits.realm_subscriptions_max;
+        match context.may_have_more(has, self.held, realm_max) {
+            true => Ok(()),
+            false => Err(none_left(
+                error::REALM_SUBSCRIPTIONS_MAX,
+                "subscriptions",
+                realm_max,
+            )),
+        }
     }
 
     /// Removes a subscriber; returns whether it was one.

@@ -62,6 +62,15 @@ pub struct Unread {
 }
 
 impl Unread {
+    /// Bytes that were read before; they are offered first.
+    pub fn of(bytes: Vec<u8>) -> Self {
+        Self {
+            is_yielded: !bytes.is_empty(),
+            kept: bytes,
+            ..Self::default()
+        }
+    }
+
     pub(super) fn read<P: Protocol>(
         &mut self,
         connection: &Arc<Connection>,

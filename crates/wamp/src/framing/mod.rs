@@ -93,6 +93,8 @@ pub enum Framing {
     /// size of an answer is known. The same bytes as [`Framing::RawSocket`]'s, for messages shorter than
     /// [`rawsocket::LENGTH_MAX`].
     LongPoll,
+    /// Answers for the session of an MQTT client, which the router itself reads. The same bytes as [`Framing::RawSocket`]'s.
+    Mqtt,
     /// A server's WebSocket frames, unmasked.
     WebSocketServer { batched: bool },
     /// The same, in batches for a client that is [`batched::is_autobahn`].
@@ -133,7 +135,9 @@ impl Framing {
         debug_assert!(apart_bytes == 0 || self.mask().is_none());
         let length_hint = length_hint.max(apart_bytes);
         let (batched, mask) = match self {
-            Self::RawSocket | Self::LongPoll => return rawsocket::frame(apart_bytes, out, write),
+            Self::RawSocket | Self::LongPoll | Self::Mqtt => {
+                return rawsocket::frame(apart_bytes, out, write);
+            }
             Self::WebSocketServer { batched } => (batched, None),
             Self::WebSocketServerAutobahn => (true, None),
             Self::WebSocketClient { batched, mask } => (batched, Some(mask)),
@@ -159,7 +163,7 @@ impl Framing {
     pub fn ping(self, payload: &[u8], out: &mut Vec<u8>) {
         match self {
             Self::RawSocket => rawsocket::ping(payload, out),
-            Self::LongPoll => {}
+            Self::LongPoll | Self::Mqtt => {}
             _ => websocket::ping(self.mask(), payload, out),
         }
     }
@@ -168,7 +172,7 @@ impl Framing {
     pub fn pong(self, payload: &[u8], out: &mut Vec<u8>) {
         match self {
             Self::RawSocket => rawsocket::pong(payload, out),
-            Self::LongPoll => {}
+            Self::LongPoll | Self::Mqtt => {}
             _ => websocket::pong(self.mask(), payload, out),
         }
     }
@@ -177,7 +181,7 @@ impl Framing {
     /// A RawSocket has none: nothing is appended, closing the connection says it all. Neither has a long-poll.
     pub fn close(self, code: u16, reason: &str, out: &mut Vec<u8>) {
         match self {
-            Self::RawSocket | Self::LongPoll => {}
+            Self::RawSocket | Self::LongPoll | Self::Mqtt => {}
             _ => websocket::close(self.mask(), code, reason, out),
         }
     }
@@ -187,7 +191,7 @@ impl Framing {
         match self {
             Self::WebSocketServer { batched } | Self::WebSocketClient { batched, .. } => batched,
             Self::WebSocketServerAutobahn => true,
-            Self::RawSocket | Self::LongPoll => false,
+            Self::RawSocket | Self::LongPoll | Self::Mqtt => false,
         }
     }
 
@@ -196,6 +200,7 @@ impl Framing {
         match self {
             Self::RawSocket => "rawsocket",
             Self::LongPoll => "longpoll",
+            Self::Mqtt => "mqtt",
             Self::WebSocketServer { .. }
             | Self::WebSocketServerAutobahn
             | Self::WebSocketClient { .. } => "websocket",
@@ -216,6 +221,7 @@ impl Framing {
             Self::WebSocketClient { mask, .. } => Some(mask),
             Self::RawSocket
             | Self::LongPoll
+            | Self::Mqtt
             | Self::WebSocketServer { .. }
             | Self::WebSocketServerAutobahn => None,
         }

@@ -1,10 +1,7 @@
 //! Checks that every message arrived once, in order and unchanged. A message begins with its producer and its number;
 //! the rest is the same in all.
 
-use crate::load::{Faults, Sequence};
-
-/// Bytes of a producer and a number.
-pub(super) const HEAD_BYTES: usize = 12;
+use crate::load::{Body, Faults, Sequence};
 
 /// The state of all consumers together.
 #[derive(Debug)]
@@ -20,22 +17,6 @@ pub(super) struct Ledger {
 pub(super) struct Order {
     least: Vec<u64>,
     levels: u64,
-}
-
-#[derive(Clone, Debug)]
-pub(super) struct Body(Vec<u8>);
-
-impl Body {
-    pub(super) fn new(producer: usize, bytes: usize) -> Self {
-        let mut body = vec![b'x'; bytes.max(HEAD_BYTES)];
-        body[..4].copy_from_slice(&(producer as u32).to_be_bytes());
-        Self(body)
-    }
-
-    pub(super) fn numbered(&mut self, number: u64) -> &[u8] {
-        self.0[4..HEAD_BYTES].copy_from_slice(&number.to_be_bytes());
-        &self.0
-    }
 }
 
 impl Order {
@@ -67,11 +48,7 @@ impl Ledger {
 
     /// Records one delivery; `model` is any producer's body.
     pub(super) fn arrived(&mut self, body: &[u8], model: &Body, order: &mut Order) {
-        let number = match (body.split_at_checked(HEAD_BYTES), &model.0[HEAD_BYTES..]) {
-            (Some((head, rest)), filling) if rest == filling => number(head),
-            _ => None,
-        };
-        let Some((producer, number)) = number else {
+        let Some((producer, number)) = model.read(body) else {
             self.faults.wrong += 1;
             return;
         };
@@ -105,12 +82,6 @@ impl Ledger {
         faults.lost += lost.map(|(sequence, end)| sequence.lost(end)).sum::<u64>();
         faults
     }
-}
-
-fn number(head: &[u8]) -> Option<(usize, u64)> {
-    let (producer, number) = head.split_first_chunk()?;
-    let producer = u32::from_be_bytes(*producer) as usize;
-    Some((producer, u64::from_be_bytes(number.try_into().ok()?)))
 }
 
 #[cfg(test)]

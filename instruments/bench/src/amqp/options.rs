@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use super::case::Case;
-use super::ledger::HEAD_BYTES;
 use crate::broker::subjects::{BrokersOptions, Copies};
 use crate::error::BenchError;
 use crate::frame::{AsUsual, Common, CommonOptions, Host, chosen, require, require_within};
+use crate::load::HEAD_BYTES;
 use crate::network::NetworkOptions;
 
 /// Start a broker and the floor's, and a driver as a process of its own.

@@ -6,11 +6,10 @@ use std::time::Duration;
 use crosstie_amqp::BasicProperties;
 use crosstie_amqp::method::BasicPublish;
 
-use super::ledger::Body;
 use super::worker::{Produced, Shared};
 use crate::broker::confirms::Confirms;
 use crate::broker::wire::{Event, Wire, properties};
-use crate::load::monotonic_ns;
+use crate::load::{Body, monotonic_ns};
 use crate::process::WorkerError;
 
 /// How long the last confirms may take.

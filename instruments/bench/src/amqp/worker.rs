@@ -10,12 +10,12 @@ use crosstie_amqp::method::{BasicAck, BasicPublish, BasicQos, QueueDelete, TxCom
 use serde::{Deserialize, Serialize};
 
 use super::case::Case;
-use super::ledger::{Body, Ledger, Order as Arrivals};
+use super::ledger::{Ledger, Order as Arrivals};
 use super::{levels, pace};
 use crate::broker::confirms::Confirms;
 use crate::broker::wire::{Event, Wire};
 use crate::broker::{Broker, Queue};
-use crate::load::{Faults, Traffic, Window, monotonic_ns};
+use crate::load::{Body, Faults, Traffic, Window, monotonic_ns};
 use crate::process::{Driver, WorkerError, instruction, say};
 
 pub(crate) const ROLE: &str = "amqp";

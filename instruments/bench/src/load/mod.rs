@@ -1,6 +1,7 @@
 //! The common parts of all drivers, for any protocol: a socket, the loop that keeps operations in flight, their times,
 //! and the order of messages.
 
+pub(crate) mod body;
 pub(crate) mod drive;
 pub(crate) mod histogram;
 pub(crate) mod paced;
@@ -9,6 +10,7 @@ pub(crate) mod socket;
 pub(crate) mod source;
 pub(crate) mod windows;
 
+pub(crate) use body::{Body, HEAD_BYTES};
 pub(crate) use drive::{
     Answer, Driven, Exchange, Faults, Load, Traffic, Window, drive, monotonic_ns, within_time,
 };

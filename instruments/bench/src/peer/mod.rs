@@ -2,6 +2,7 @@
 
 pub(crate) mod autobahn;
 pub(crate) mod crossbar;
+pub(crate) mod mosquitto;
 pub(crate) mod nats;
 pub(crate) mod nginx;
 pub(crate) mod rabbitmq;

@@ -1,5 +1,5 @@
 //! RabbitMQ in Debian's package, started by hand: a node, or a cluster, with names, ports, a port mapper and
-//! directories of their own, and nothing left when it ends. No plug-ins, warnings logged only, its own defaults in
+//! directories of their own, and nothing left when it ends. No plug-ins but that of MQTT if it is asked for, warnings logged only, its own defaults in
 //! everything else.
 
 use std::fs;
@@ -41,6 +41,8 @@ names! {
 pub(crate) struct RabbitMq {
     /// The first node's.
     pub(crate) broker: Broker,
+    /// The first node's address for MQTT, if it has its plug-in.
+    pub(crate) mqtt: Option<SocketAddr>,
     pub(crate) version: String,
     // Fields are dropped in this order: the nodes before their port mapper.
     members: Vec<Member>,
@@ -50,6 +52,7 @@ pub(crate) struct RabbitMq {
 /// One node.
 struct Member {
     broker: Broker,
+    mqtt: Option<SocketAddr>,
     server: ServerProcess,
     /// Processes that the server left are ended after it.
     left: Left,
@@ -64,6 +67,7 @@ struct Cluster<'a> {
     place: Place,
     mapped: u16,
     nodes: usize,
+    has_mqtt: bool,
 }
 
 /// Debian's script, beside the one that changes the user, which only root could.
@@ -82,6 +86,24 @@ impl RabbitMq {
         network: &Network,
         nodes: usize,
     ) -> Result<Option<Self>, BenchError> {
+        Self::start_with(directory, executable, network, (nodes, false))
+    }
+
+    /// One node with the plug-in of MQTT, which has to be installed with it.
+    pub(crate) fn start_with_mqtt(
+        directory: &Path,
+        executable: &Path,
+        network: &Network,
+    ) -> Result<Option<Self>, BenchError> {
+        Self::start_with(directory, executable, network, (1, true))
+    }
+
+    fn start_with(
+        directory: &Path,
+        executable: &Path,
+        network: &Network,
+        (nodes, has_mqtt): (usize, bool),
+    ) -> Result<Option<Self>, BenchError> {
         let script = match Path::new(SCRIPT).is_file() {
             true => Some(PathBuf::from(SCRIPT)),
             false => find_on_path("rabbitmq-server"),
@@ -97,6 +119,7 @@ impl RabbitMq {
             place: network.server_place(&allowed_cores()?),
             mapped: network.free_server_address()?.port(),
             nodes,
+            has_mqtt,
         };
         fs::create_dir_all(&cluster.directory)?;
         let mapper = cluster.start_mapper(&mapper)?;
@@ -111,6 +134,7 @@ impl RabbitMq {
         check_cluster(&members)?;
         Ok(Some(Self {
             broker: members[0].broker.clone(),
+            mqtt: members[0].mqtt,
             version,
             members,
             mapper,
@@ -150,9 +174,14 @@ impl Cluster<'_> {
         fs::create_dir_all(&directory)?;
         let address = self.network.free_server_address()?;
         let distribution = self.network.free_server_address()?.port();
-        let text = configuration(address, self.nodes);
+        let mqtt = match self.has_mqtt {
+            true => Some(self.network.free_server_address()?),
+            false => None,
+        };
+        let text = configuration(address, self.nodes, mqtt);
         fs::write(directory.join("rabbitmq.conf"), text)?;
-        fs::write(directory.join("enabled_plugins"), "[].\n")?;
+        let plugins = if self.has_mqtt { "rabbitmq_mqtt" } else { "" };
+        fs::write(directory.join("enabled_plugins"), format!("[{plugins}].\n"))?;
         let mut command = guarded(self.executable, &self.place, &self.script);
         // The place of their cookie, which the first one makes.
         command.env("HOME", &self.directory);
@@ -160,6 +189,7 @@ impl Cluster<'_> {
         let log = directory.join("rabbitmq.log");
         Ok(Member {
             broker: Broker::own(address),
+            mqtt,
             server: ServerProcess::spawn_logged(command, "rabbitmq", log)?,
             left: Left::default(),
         })
@@ -241,7 +271,7 @@ impl Drop for Left {
     }
 }
 
-fn configuration(address: SocketAddr, nodes: usize) -> String {
+fn configuration(address: SocketAddr, nodes: usize, mqtt: Option<SocketAddr>) -> String {
     let mut text = format!(
         "listeners.tcp.1 = {address}\n\
          default_user = {ACCOUNT}\n\
@@ -251,6 +281,9 @@ fn configuration(address: SocketAddr, nodes: usize) -> String {
          log.console = true\n\
          log.console.level = warning\n"
     );
+    if let Some(mqtt) = mqtt {
+        text += &format!("mqtt.listeners.tcp.1 = {mqtt}\n");
+    }
     if nodes > 1 {
         text += "cluster_formation.peer_discovery_backend = classic_config\n";
         for at in 0..nodes {
@@ -296,10 +329,10 @@ mod tests {
 
     #[test]
     fn it_listens_on_ports_of_its_own() {
-        let text = configuration(([127, 0, 0, 1], 9000).into(), 1);
+        let text = configuration(([127, 0, 0, 1], 9000).into(), 1, None);
         assert!(text.starts_with("listeners.tcp.1 = 127.0.0.1:9000\n"));
-        assert!(!text.contains("cluster"));
-        let text = configuration(([127, 0, 0, 1], 9000).into(), 3);
+        assert!(!text.contains("cluster") && !text.contains("mqtt"));
+        let text = configuration(([127, 0, 0, 1], 9000).into(), 3, None);
         assert_eq!(text.matches("classic_config.nodes").count(), 3);
         let mut command = Command::new("x");
         environment(&mut command, 0, Path::new("/d"), 9001, 9002);

@@ -26,6 +26,7 @@ impl Tls {
                 let assigned = Assigned {
                     authid: Some(authid.to_owned()),
                     role: holder.role.clone(),
+                    extra: client.authextra.clone().unwrap_or_default(),
                     ..Assigned::default()
                 };
                 let default_role = default_role.as_ref();

@@ -408,6 +408,10 @@ impl Event {
         let Some(lists) = self.receivers.as_deref() else {
             return true;
         };
+        if session.features.subscribes_for_others() {
+            // No list can say which of these others may have it.
+            return false;
+        }
         let named = |list: &Option<Vec<String>>, name: &str, absent: bool| {
             list.as_ref()
                 .map_or(absent, |list| list.iter().any(|listed| listed == name))

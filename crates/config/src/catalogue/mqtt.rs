@@ -1,0 +1,82 @@
+//! Keys of MQTT, on a listener of its own or beside other protocols.
+
+use std::time::Duration;
+
+use crosstie_wamp::Serializer;
+
+use super::auth::AUTH;
+use super::form::{Kind, Rule, TYPE, integer, map, object, one_of, tagged, text};
+use super::table::tables;
+use crate::plain;
+
+tables! {
+    /// MQTT on a listener.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct MqttOptions = pub(crate) static MQTT_OPTIONS("transports[mqtt].options", "options of MQTT") {
+        realm: String = text(Rule::RealmName).required(), "Realm of the topics. Each client is a session of the realm.";
+        "role" = text(Rule::Any).inert("a client has the role that its login gives");
+        "payload_mapping" = map(Rule::Uri, &PAYLOAD)
+            .otherwise("the built-in rules for all topics"),
+            "Conversions of payloads for WAMP, by prefix of the URI; the longest prefix decides. With this key, a topic \
+             without a matching prefix stays among MQTT clients.";
+        "auth" = object(&AUTH).otherwise("`anonymous`, with the role `anonymous`"),
+            "Authentication methods of MQTT clients: `anonymous`, `ticket`, `jwt` and `tls`.";
+        packet_bytes_max: usize = integer(1_024, 256 << 20).or(1 << 20).own(),
+            "Maximum size of a packet from a client, in bytes. A longer packet ends the connection: MQTT 5 with 0x95.";
+        keep_alive_seconds_max => keep_alive_max: Option<Duration> as plain::positive_seconds =
+            super::form::integer_or_zero(1, 65_535).or(0).own(),
+            "Maximum keep alive of MQTT 5 clients, in seconds. A client that asks for more, or for none, is told this one. \
+             0 sets no maximum. Paho's client for C ignores the answer and is then disconnected.";
+        let mapping: Vec<(String, PayloadMapping)> = Vec::new();
+    }
+
+    pub(crate) tagged PAYLOAD_MAPPING("transports[mqtt].options.payload_mapping{}.type", "a conversion of payloads") {
+        "dynamic" => PAYLOAD_DYNAMIC,
+        "native" => PAYLOAD_NATIVE,
+        "passthrough" => PAYLOAD_PASSTHROUGH,
+    }
+
+    static PAYLOAD_PASSTHROUGH("transports[mqtt].options.payload_mapping{}[passthrough]", "a conversion of payloads: none") {
+        ..TYPE;
+    }
+
+    static PAYLOAD_NATIVE("transports[mqtt].options.payload_mapping{}[native]", "a conversion of payloads by a serializer") {
+        ..TYPE;
+        "serializer" = one_of(&PAYLOAD_SERIALIZERS).or_text("json"),
+            "Serializer of payloads: a dictionary with `args` (a list) and `kwargs` (a dictionary), each of which may be absent.";
+    }
+
+    static PAYLOAD_DYNAMIC("transports[mqtt].options.payload_mapping{}[dynamic]", "a conversion of payloads by procedures") {
+        ..TYPE;
+        "realm" = text(Rule::RealmName).otherwise("the realm of the topics"), "Realm of the procedures.";
+        "encoder" = text(Rule::ExactUri).required(),
+            "Procedure that converts an event for MQTT. It is called with the MQTT topic, the URI, the list of arguments and \
+             the dictionary of keyword arguments, and returns binary or text.";
+        "decoder" = text(Rule::ExactUri).required(),
+            "Procedure that converts a payload from MQTT. It is called with the URI, the MQTT topic and the payload as binary, \
+             and returns a dictionary with `args` and `kwargs`.";
+    }
+}
+
+static PAYLOAD: Kind = tagged(&PAYLOAD_MAPPING);
+
+tables! {
+    pub(crate) words PAYLOAD_SERIALIZERS("serializers[]") { "json", "msgpack", "cbor" }
+}
+
+/// The conversion of payloads between MQTT and WAMP.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PayloadMapping {
+    /// The payload stands in place of arguments.
+    Passthrough,
+    /// A dictionary with `args` and `kwargs`.
+    Native(Serializer),
+    /// By two procedures.
+    Dynamic {
+        /// If not the realm of the topics.
+        realm: Option<String>,
+        encoder: String,
+        decoder: String,
+    },
+}

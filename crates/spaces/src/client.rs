@@ -1,0 +1,304 @@
+//! A connected client as its space and its realm see it: packets to its socket, and the realm's answers in a mailbox.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+
+use bytes::Bytes;
+use crosstie_front::cause::Cause;
+use crosstie_mqtt::{Disconnect, Packet, ReasonCode, Version};
+use crosstie_topics::{ConnectionKey, Refused};
+use crosstie_transport::{
+    Connection, ConnectionLimits, Owner, Portion, Refused as Unqueued, Taken,
+};
+use crosstie_wamp::Message;
+use crosstie_wamp::Serializer;
+use crosstie_wamp::codec::{self, Limits};
+use crosstie_wamp::framing::{APART_BYTES_MIN, Framing, Item, rawsocket};
+
+use crate::figures::Figures;
+
+/// One connection of a client.
+pub(crate) struct Client {
+    pub(crate) connection: Arc<Connection>,
+    /// Receives the realm's messages for the client's session.
+    pub(crate) mailbox: Arc<Connection>,
+    pub(crate) version: Version,
+    /// Packets are in frames of a WebSocket.
+    is_framed: bool,
+    flags: AtomicU8,
+    /// Set with the session in the space.
+    key: OnceLock<ConnectionKey>,
+    space: Arc<dyn Resume>,
+}
+
+/// The space of a client, which may send to it again.
+pub(crate) trait Resume: Send + Sync {
+    fn resume(&self, key: ConnectionKey);
+}
+
+/// Nothing more is read, and nothing more sent.
+const OVER: u8 = 1;
+/// The space does not want more input for now.
+const PAUSED: u8 = 2;
+/// A task waits until the output is sent.
+const AWAITED: u8 = 4;
+
+/// The serializer of the realm's answers.
+pub(crate) const SERIALIZER: Serializer = Serializer::Cbor;
+
+/// How frames are written: a server's, with binary payloads.
+const FRAMING: Framing = Framing::WebSocketServer { batched: false };
+
+impl Client {
+    pub(crate) fn new(
+        connection: &Arc<Connection>,
+        limits: &Arc<ConnectionLimits>,
+        (version, is_framed): (Version, bool),
+        is_certificate_shown: bool,
+        space: Arc<dyn Resume>,
+    ) -> Arc<Self> {
+        let certificate = is_certificate_shown.then(|| connection.peer_certificate());
+        Arc::new_cyclic(|own: &Weak<Self>| Self {
+            mailbox: Arc::new(Connection::owned_mailbox(
+                connection.peer(),
+                certificate.flatten(),
+                Arc::clone(limits),
+                own.clone(),
+            )),
+            connection: Arc::clone(connection),
+            version,
+            is_framed,
+            flags: AtomicU8::new(0),
+            key: OnceLock::new(),
+            space,
+        })
+    }
+
+    pub(crate) fn set_key(&self, key: ConnectionKey) {
+        // A connection has one session.
+        let _ = self.key.set(key);
+    }
+
+    /// Queues a packet. A client that cannot be answered is closed.
+    pub(crate) fn send(&self, packet: &Packet<'_>) {
+        Figures::get().count_sent(packet.packet_type());
+        let sent = self.append(|out| {
+            // Packets of the router are well-formed in each version.
+            let _ = packet.encode(self.version, out);
+        });
+        if sent == Err(Refused::Full) && !self.is_over() {
+            Cause::AnswerQueueFull.note(&self.connection);
+            self.connection.close();
+        }
+    }
+
+    /// Queues a PUBLISH of two parts; the second is shared by its receivers.
+    pub(crate) fn publish(
+        &self,
+        head: &[u8],
+        rest: &[u8],
+        shared: &mut Option<Bytes>,
+    ) -> Result<(), Refused> {
+        if self.is_over() {
+            return Err(Refused::Gone);
+        }
+        if self.is_framed {
+            return self.publish_framed(head, rest, shared);
+        }
+        let rest = shared.get_or_insert_with(|| self.connection.share(rest.to_vec()));
+        let appended = match head {
+            [] => self.connection.append_shared(rest),
+            head => self
+                .connection
+                .append_parts(head, &[(head.len(), rest)], true),
+        };
+        appended.map(drop).map_err(refused)
+    }
+
+    fn publish_framed(
+        &self,
+        head: &[u8],
+        rest: &[u8],
+        shared: &mut Option<Bytes>,
+    ) -> Result<(), Refused> {
+        if rest.len() < APART_BYTES_MIN {
+            return self.append(|out| {
+                out.extend_from_slice(head);
+                out.extend_from_slice(rest);
+            });
+        }
+        let mut own = Vec::with_capacity(head.len() + 16);
+        let framed = FRAMING.frame_around(SERIALIZER, head.len(), rest.len(), &mut own, |own| {
+            own.extend_from_slice(head);
+            Ok::<(), ()>(())
+        });
+        if framed.is_err() {
+            return Err(Refused::Gone);
+        }
+        let rest = shared.get_or_insert_with(|| self.connection.share(rest.to_vec()));
+        let appended = self
+            .connection
+            .append_parts(&own, &[(own.len(), rest)], true);
+        appended.map(drop).map_err(refused)
+    }
+
+    fn append(&self, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), Refused> {
+        let is_framed = self.is_framed;
+        let appended = self
+            .connection
+            .append(|out| write_framed(is_framed, out, write));
+        appended.map_err(refused)
+    }
+
+    /// Ends the connection: a client of MQTT 5 learns the reason, others see the end.
+    pub(crate) fn end(&self, reason: ReasonCode) {
+        if self.set(OVER) {
+            return;
+        }
+        if !self.version.is_v5() {
+            return self.connection.close();
+        }
+        Figures::get().count_sent(crosstie_mqtt::PacketType::Disconnect);
+        let packet = Packet::Disconnect(Disconnect::new(reason));
+        self.connection.append_last(|out| {
+            let _ = write_framed(self.is_framed, out, |out| {
+                let _ = packet.encode(self.version, out);
+            });
+        });
+    }
+
+    /// Closes the connection without a packet, so that the client comes back.
+    pub(crate) fn close(&self) {
+        self.set(OVER);
+        self.connection.close();
+    }
+
+    /// Notes that the connection ends.
+    pub(crate) fn note_over(&self) {
+        self.set(OVER);
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.flags.load(Ordering::Relaxed) & OVER != 0
+    }
+
+    /// Stops or continues reading for the space.
+    pub(crate) fn set_paused(&self, is_paused: bool) {
+        if is_paused {
+            self.set(PAUSED);
+        } else {
+            self.flags.fetch_and(!PAUSED, Ordering::SeqCst);
+            self.connection.resume_reading();
+        }
+    }
+
+    pub(crate) fn is_paused(&self) -> bool {
+        self.flags.load(Ordering::SeqCst) & PAUSED != 0
+    }
+
+    /// Lets the space continue to send once the output is sent. Needs a runtime.
+    pub(crate) fn resume_when_sent(self: &Arc<Self>) {
+        if self.set(AWAITED) {
+            return;
+        }
+        let client = Arc::clone(self);
+        tokio::spawn(async move {
+            client.connection.sent().await;
+            client.flags.fetch_and(!AWAITED, Ordering::SeqCst);
+            if let (Some(key), false) = (client.key.get(), client.is_over()) {
+                client.space.resume(*key);
+                crosstie_transport::uncork();
+            }
+        });
+    }
+
+    /// Takes the realm's messages that wait, and passes each to `handle`.
+    pub(crate) fn take_messages(&self, mut handle: impl FnMut(&Message<'_>)) {
+        let Taken::Bytes(mut bytes) = self.mailbox.take(Portion::All) else {
+            return;
+        };
+        let mut frames = rawsocket::Decoder::new(rawsocket::LENGTH_MAX);
+        let mut at = 0;
+        // Only this router writes there.
+        while let Ok(step) = frames.next(&mut bytes[at..])
+            && step.consumed > 0
+        {
+            at += step.consumed;
+            if let Some(Item::Message { bytes, .. }) = step.item
+                && let Ok(message) = codec::decode(SERIALIZER, bytes, &Limits::default())
+            {
+                handle(&message);
+            }
+        }
+    }
+
+    /// Sets a flag. Returns whether it was set.
+    fn set(&self, flag: u8) -> bool {
+        self.flags.fetch_or(flag, Ordering::SeqCst) & flag != 0
+    }
+}
+
+impl Owner for Client {
+    /// The client's own thread takes the answers to its requests at once: what is offered is the end of its session.
+    fn offered(&self) {
+        if self.is_over() {
+            return;
+        }
+        let mut end = None;
+        self.take_messages(|message| match message {
+            Message::Goodbye { reason, .. } => end = Some(is_for_good(reason)),
+            Message::Abort { .. } => end = Some(true),
+            _ => {}
+        });
+        match end {
+            Some(true) => {
+                Cause::Operator.note(&self.connection);
+                self.end(ReasonCode::AdministrativeAction);
+                crosstie_transport::uncork();
+                self.connection.close();
+            }
+            Some(false) => self.close(),
+            None if self.mailbox.is_closed() => self.close(),
+            None => {}
+        }
+    }
+
+    fn resumed(&self) {
+        self.connection.resume_reading();
+    }
+}
+
+/// Whether a client shall not come back after that GOODBYE. After DISCONNECT, some clients never do.
+fn is_for_good(reason: &str) -> bool {
+    !matches!(
+        reason,
+        "wamp.close.system_shutdown" | "wamp.close.close_realm"
+    )
+}
+
+pub(crate) fn write_framed(
+    is_framed: bool,
+    out: &mut Vec<u8>,
+    write: impl FnOnce(&mut Vec<u8>),
+) -> Result<(), ()> {
+    match is_framed {
+        true => {
+            let framed = FRAMING.frame(SERIALIZER, 64, out, |out| {
+                write(out);
+                Ok::<(), ()>(())
+            });
+            framed.map_err(drop)
+        }
+        false => {
+            write(out);
+            Ok(())
+        }
+    }
+}
+
+fn refused<E>(refused: Unqueued<E>) -> Refused {
+    match refused {
+        Unqueued::Gone => Refused::Gone,
+        Unqueued::Full | Unqueued::Writer(_) => Refused::Full,
+    }
+}

@@ -1,0 +1,86 @@
+//! An event of the realm, in memory of its own, on its way to MQTT clients.
+
+use crosstie_config::PayloadMapping;
+use crosstie_mqtt::{Properties, QoS};
+use crosstie_topics::Content;
+use crosstie_wamp::{Dict, Payload, Serializer};
+
+use crate::figures::{Dropped, Figures};
+use crate::names;
+use crate::payloads;
+
+/// An event.
+pub(crate) struct Event {
+    pub(crate) uri: String,
+    /// It was published before the subscription.
+    pub(crate) is_retained: bool,
+    is_encoded: bool,
+    serializer: Serializer,
+    args: Vec<u8>,
+    kwargs: Vec<u8>,
+}
+
+impl Event {
+    pub(crate) fn new(
+        uri: &str,
+        is_retained: bool,
+        attributes: Option<&Dict>,
+        payload: &Payload<'_>,
+    ) -> Self {
+        let is_encoded = |(key, _): &(String, _)| key == "enc_algo";
+        Self {
+            uri: uri.to_owned(),
+            is_retained,
+            is_encoded: attributes.is_some_and(|all| all.iter().any(is_encoded)),
+            serializer: payload.serializer,
+            args: payload.args.to_vec(),
+            kwargs: payload.kwargs.to_vec(),
+        }
+    }
+
+    pub(crate) fn payload(&self) -> Payload<'_> {
+        Payload {
+            serializer: self.serializer,
+            args: &self.args,
+            kwargs: &self.kwargs,
+        }
+    }
+
+    /// Whether its payload stands in place of arguments.
+    pub(crate) fn is_encoded(&self) -> bool {
+        self.is_encoded
+    }
+
+    /// Its topic, unless it stays in WAMP.
+    pub(crate) fn topic(&self) -> Option<String> {
+        if names::is_own_uri(&self.uri) {
+            return None;
+        }
+        let topic = names::topic(&self.uri);
+        if topic.is_none() {
+            Figures::get().count_dropped(Dropped::NoTopic);
+        }
+        topic
+    }
+
+    /// Its octets, unless its mapping needs a procedure.
+    pub(crate) fn octets(&self, mapping: Option<&PayloadMapping>) -> Option<Vec<u8>> {
+        let octets = payloads::octets(&self.payload(), self.is_encoded, mapping);
+        if octets.is_none() {
+            Figures::get().count_dropped(Dropped::Payload);
+        }
+        octets
+    }
+}
+
+/// A message from the realm. Kept sessions keep it: its QoS is 1.
+pub(crate) fn content<'a>(topic: &'a str, payload: &'a [u8], retain: bool) -> Content<'a> {
+    Content {
+        topic,
+        qos: QoS::AtLeastOnce,
+        retain,
+        expiry_s: None,
+        properties: Properties::EMPTY,
+        payload,
+    }
+}

@@ -1,0 +1,95 @@
+//! Counters of MQTT, for the metrics.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crosstie_mqtt::PacketType;
+
+/// Events since the start of the process.
+#[derive(Debug)]
+pub struct Figures {
+    received: [AtomicU64; TYPES],
+    sent: [AtomicU64; TYPES],
+    dropped: [AtomicU64; Dropped::ALL.len()],
+}
+
+/// Packet types have numbers below this.
+const TYPES: usize = 16;
+
+/// Why a message did not cross between MQTT and WAMP, or was not published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dropped {
+    /// The publication was not permitted.
+    Denied,
+    /// The topic has no URI.
+    NoUri,
+    /// The URI has no topic.
+    NoTopic,
+    /// No mapping matches.
+    Unmapped,
+    /// The payload does not fit its mapping.
+    Payload,
+}
+
+impl Dropped {
+    pub const ALL: [Self; 5] = [
+        Self::Denied,
+        Self::NoUri,
+        Self::NoTopic,
+        Self::Unmapped,
+        Self::Payload,
+    ];
+
+    /// The name in the metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Denied => "denied",
+            Self::NoUri => "no_uri",
+            Self::NoTopic => "no_topic",
+            Self::Unmapped => "unmapped",
+            Self::Payload => "payload",
+        }
+    }
+}
+
+static FIGURES: Figures = Figures {
+    received: [const { AtomicU64::new(0) }; TYPES],
+    sent: [const { AtomicU64::new(0) }; TYPES],
+    dropped: [const { AtomicU64::new(0) }; Dropped::ALL.len()],
+};
+
+impl Figures {
+    /// Those of the process.
+    pub fn get() -> &'static Self {
+        &FIGURES
+    }
+
+    pub(crate) fn count_received(&self, packet_type: PacketType) {
+        self.received[packet_type as usize % TYPES].fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn count_sent(&self, packet_type: PacketType) {
+        self.sent[packet_type as usize % TYPES].fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn add_published(&self, count: u64) {
+        self.sent[PacketType::Publish as usize].fetch_add(count, Ordering::Relaxed);
+    }
+
+    pub(crate) fn count_dropped(&self, why: Dropped) {
+        self.dropped[why as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Packets by type.
+    pub fn received(&self, packet_type: PacketType) -> u64 {
+        self.received[packet_type as usize % TYPES].load(Ordering::Relaxed)
+    }
+
+    /// Packets by type.
+    pub fn sent(&self, packet_type: PacketType) -> u64 {
+        self.sent[packet_type as usize % TYPES].load(Ordering::Relaxed)
+    }
+
+    pub fn dropped(&self, why: Dropped) -> u64 {
+        self.dropped[why as usize].load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,37 @@
+//! MQTT in this router; realms' conversations and the broker's are built alike.
+//!
+//! ```text
+//! listen ─▶ conversation (one per connection: CONNECT, packets)
+//!                │ a request of the client's own session (talk)     ┌────────────────────────────┐
+//!                ├──────────────────────────────────────────────────▶ the realm: permissions     │
+//!                │ a message that is permitted                      │                            │
+//!                ▼                                                  └──┬─────────────────────────┘
+//!           space (one lock) ─▶ outbox ─▶ clients' queues              │ events of WAMP clients
+//!                ▲                                                     ▼
+//!                └──────────────────────────────── bridge (a session of the space's own)
+//! ```
+//!
+//! A space is the home of the topics of one realm. Messages pass between MQTT clients inside the space; the realm decides
+//! on each, and passes it to WAMP clients and other nodes.
+
+mod bridge;
+mod client;
+mod conversation;
+mod crossing;
+mod event;
+mod events;
+mod figures;
+mod frames;
+mod login;
+mod names;
+mod open;
+mod outbox;
+mod payloads;
+mod space;
+mod spaces;
+mod talk;
+
+pub use crosstie_mqtt::PacketType;
+pub use crosstie_topics::Counts;
+pub use figures::{Dropped, Figures};
+pub use spaces::{MqttListener, Spaces};

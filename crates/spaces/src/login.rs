@@ -1,0 +1,260 @@
+//! CONNECT: the client's login in the realm, its will, and its session in the space.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crosstie_mqtt::{ConnAck, Connect, Packet, PropertiesBuf, Property, ReasonCode, Version};
+use crosstie_topics::{self as topics, Connected, Content};
+
+use crate::client::Client;
+use crate::conversation::{Conversation, End, State};
+use crate::names;
+use crate::open::Open;
+use crate::space::{Owner, RECEIVE_MAX};
+use crate::talk::{LoggedIn, Said, Talk};
+
+/// A client that has sent CONNECT.
+pub(crate) struct LoggingIn {
+    pub(crate) talk: Talk,
+    stage: Stage,
+}
+
+enum Stage {
+    /// The realm decides on the client.
+    Login,
+    /// The realm decides on the will.
+    Will { owner: Owner },
+}
+
+/// Maximum length of a client identifier, in bytes.
+const CLIENT_ID_BYTES_MAX: usize = 1_024;
+
+impl Conversation {
+    /// Logs a client in, or continues to. Returns whether it is in.
+    pub(crate) fn log_in(&mut self, connect: &Connect<'_>, now: Instant) -> Result<bool, End> {
+        let State::LoggingIn(mut login) = std::mem::replace(&mut self.state, State::Over) else {
+            check(connect)?;
+            return self.begin(connect, now);
+        };
+        let stage = std::mem::replace(&mut login.stage, Stage::Login);
+        match stage {
+            Stage::Login => {
+                let logged_in = login.talk.go_on_logging_in(connect);
+                self.logged_in(login, logged_in, connect, now)
+            }
+            Stage::Will { owner } => {
+                let said = login.talk.go_on();
+                self.will_judged(login, said, owner, connect)
+            }
+        }
+    }
+
+    fn begin(&mut self, connect: &Connect<'_>, now: Instant) -> Result<bool, End> {
+        let ground = Arc::clone(&self.ground);
+        if ground.entrance.is_stopping() {
+            return Err(End::Silent);
+        }
+        let client = Client::new(
+            &self.connection,
+            &ground.entrance.realms.bounds.limits,
+            (connect.version, self.is_framed()),
+            ground.entrance.listening.tls.is_some(),
+            Arc::clone(&ground.space) as _,
+        );
+        let (mut talk, flow) = Talk::begin(&ground.entrance, &ground.endpoint, client, connect);
+        let logged_in = talk.log_in(flow, connect);
+        let login = Box::new(LoggingIn {
+            talk,
+            stage: Stage::Login,
+        });
+        self.logged_in(login, logged_in, connect, now)
+    }
+
+    fn logged_in(
+        &mut self,
+        mut login: Box<LoggingIn>,
+        logged_in: LoggedIn,
+        connect: &Connect<'_>,
+        now: Instant,
+    ) -> Result<bool, End> {
+        let mut refused = |login: Box<LoggingIn>, end| {
+            self.state = State::LoggingIn(login);
+            Err(end)
+        };
+        match logged_in {
+            LoggedIn::Waits => {
+                self.state = State::LoggingIn(login);
+                Ok(false)
+            }
+            LoggedIn::Refused(reason) => refused(login, End::Reason(reason)),
+            LoggedIn::TurnedBack => refused(login, End::Silent),
+            // The topics are those of the listener's realm.
+            LoggedIn::As(_, realm) if realm != self.ground.endpoint.options.realm => {
+                self.state = State::LoggingIn(login);
+                Err(End::Reason(ReasonCode::NotAuthorized))
+            }
+            LoggedIn::As(owner, _) => {
+                let said = match connect.will {
+                    None => Said::Allowed,
+                    Some(will) => login.talk.may_publish(now, &names::nearest_uri(will.topic)),
+                };
+                self.will_judged(login, said, owner, connect)
+            }
+        }
+    }
+
+    fn will_judged(
+        &mut self,
+        mut login: Box<LoggingIn>,
+        said: Said,
+        owner: Owner,
+        connect: &Connect<'_>,
+    ) -> Result<bool, End> {
+        let refusal = match said {
+            Said::Allowed => None,
+            Said::Waits => {
+                login.stage = Stage::Will { owner };
+                self.state = State::LoggingIn(login);
+                return Ok(false);
+            }
+            Said::Refused(ReasonCode::TopicNameInvalid) => {
+                Some(End::Reason(ReasonCode::TopicNameInvalid))
+            }
+            Said::Refused(_) => Some(End::Reason(ReasonCode::NotAuthorized)),
+            Said::Over => Some(End::Silent),
+        };
+        if let Some(end) = refusal {
+            self.state = State::LoggingIn(login);
+            return Err(end);
+        }
+        self.enter(login, &owner, connect)
+    }
+
+    /// Opens the session in the space, and sends CONNACK.
+    fn enter(
+        &mut self,
+        login: Box<LoggingIn>,
+        owner: &Owner,
+        connect: &Connect<'_>,
+    ) -> Result<bool, End> {
+        let ground = Arc::clone(&self.ground);
+        let options = &ground.endpoint.options;
+        let asked = Duration::from_secs(connect.keep_alive.into());
+        let ordered = options
+            .keep_alive_max
+            .filter(|max| connect.version.is_v5() && (asked.is_zero() || asked > *max));
+        let client = Arc::clone(&login.talk.client);
+        let answer = Answer {
+            keep_alive: ordered,
+            packet_bytes_max: options.packet_bytes_max,
+            version: connect.version,
+        };
+        let acknowledge = |connected: &Connected| answer.send(&client, connected);
+        let key = ground
+            .space
+            .connect(owner, &connecting(connect), &client, acknowledge);
+        let key = match key {
+            Ok(key) => key,
+            Err(reason) => {
+                self.state = State::LoggingIn(login);
+                return Err(End::Reason(reason));
+            }
+        };
+        let keep_alive = ordered.unwrap_or(asked);
+        let within = (!keep_alive.is_zero()).then(|| keep_alive * 3 / 2);
+        let watch = &ground.entrance.listening.watch;
+        watch.opened_with_keep_alive(self.watch, within);
+        self.state = State::Open(Box::new(Open::new(login.talk, key, connect.is_bridge)));
+        // A stop meanwhile has not found this client in the space.
+        match ground.entrance.is_stopping() {
+            true => Err(End::Silent),
+            false => Ok(true),
+        }
+    }
+}
+
+/// Checks the parts that the realm does not decide.
+fn check(connect: &Connect<'_>) -> Result<(), End> {
+    let is_needed =
+        !connect.version.is_v5() && !connect.clean_start || connect.version == Version::V31;
+    if connect.client_id.is_empty() && is_needed || connect.client_id.len() > CLIENT_ID_BYTES_MAX {
+        return Err(End::Reason(ReasonCode::ClientIdentifierNotValid));
+    }
+    if connect.properties.authentication_method().is_some() {
+        return Err(End::Reason(ReasonCode::BadAuthenticationMethod));
+    }
+    let password = connect.password.filter(|_| connect.user_name.is_some());
+    if password.is_some_and(|password| std::str::from_utf8(password).is_err()) {
+        return Err(End::Reason(ReasonCode::BadUserNameOrPassword));
+    }
+    Ok(())
+}
+
+/// CONNECT for the space.
+fn connecting<'a>(connect: &Connect<'a>) -> topics::Connect<'a> {
+    let properties = connect.properties;
+    topics::Connect {
+        version: connect.version,
+        client_id: connect.client_id,
+        is_clean: connect.clean_start,
+        session_expiry_s: properties.session_expiry().unwrap_or(0),
+        receive_max: properties.receive_maximum().unwrap_or(u16::MAX),
+        packet_bytes_max: properties.maximum_packet_size().unwrap_or(u32::MAX),
+        will: connect.will.map(|will| topics::Will {
+            content: Content {
+                topic: will.topic,
+                qos: will.qos,
+                retain: will.retain,
+                expiry_s: will.properties.message_expiry(),
+                properties: will.properties,
+                payload: will.payload,
+            },
+            delay_s: will.properties.will_delay().unwrap_or(0),
+        }),
+    }
+}
+
+/// The contents of CONNACK.
+struct Answer {
+    keep_alive: Option<Duration>,
+    packet_bytes_max: usize,
+    version: Version,
+}
+
+impl Answer {
+    fn send(&self, client: &Client, connected: &Connected) {
+        let properties = match self.version.is_v5() {
+            true => self.properties(connected),
+            false => PropertiesBuf::new(),
+        };
+        client.send(&Packet::ConnAck(ConnAck {
+            session_present: connected.is_present,
+            reason: ReasonCode::Success,
+            properties: properties.as_properties(),
+        }));
+    }
+
+    fn properties(&self, connected: &Connected) -> PropertiesBuf {
+        let mut properties = PropertiesBuf::new();
+        if let Some(seconds) = connected.session_expiry_s {
+            properties.push(Property::SessionExpiry(seconds));
+        }
+        properties.push(Property::ReceiveMaximum(RECEIVE_MAX));
+        let bytes_max = u32::try_from(self.packet_bytes_max).unwrap_or(u32::MAX);
+        properties.push(Property::MaximumPacketSize(bytes_max));
+        if connected.is_assigned {
+            properties.push(Property::AssignedClientId(&connected.client_id));
+        }
+        properties.push(Property::TopicAliasMaximum(
+            topics::SpaceLimits::default().topic_alias_max,
+        ));
+        properties.push(Property::WildcardSubscriptionAvailable(true));
+        properties.push(Property::SubscriptionIdsAvailable(true));
+        properties.push(Property::SharedSubscriptionAvailable(true));
+        if let Some(keep_alive) = self.keep_alive {
+            let seconds = u16::try_from(keep_alive.as_secs()).unwrap_or(u16::MAX);
+            properties.push(Property::ServerKeepAlive(seconds));
+        }
+        properties
+    }
+}

@@ -1,0 +1,240 @@
+//! A topic space with its lock, its clock and its session in the realm.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use crosstie_config::Limits;
+use crosstie_front::seed::seed;
+use crosstie_front::timer::Timer;
+use crosstie_mqtt::ReasonCode;
+use crosstie_realms::realms::Realms;
+use crosstie_topics::{
+    Connect, Connected, ConnectionKey, Content, Counts, Space, SpaceConfig, SpaceLimits, Time,
+};
+use crosstie_transport::Kept;
+use parking_lot::Mutex;
+
+use crate::bridge::Bridge;
+use crate::client::{Client, Resume};
+use crate::crossing::Crossing;
+use crate::figures::Figures;
+use crate::outbox::SpaceOutbox;
+
+/// One space, which any thread may enter for one short call. Packets are appended to the clients' queues under the lock;
+/// system calls, and whatever concerns the realm, happen outside.
+pub(crate) struct SharedSpace {
+    space: Mutex<Space<Arc<Client>>>,
+    /// The users of sessions, by client identifier; others may not take those over.
+    owners: Mutex<HashMap<String, Owner>>,
+    pub(crate) bridge: Bridge,
+    pub(crate) crossing: Crossing,
+    timer: Timer,
+    kept: Kept,
+    /// Bounds of a topic: bytes, levels.
+    topic_max: (usize, usize),
+    start: Instant,
+    /// Milliseconds from 1970 to the start.
+    start_ms: u64,
+}
+
+/// Incoming messages of QoS 1 and 2 that a client may have unacknowledged: more than clients send that ignore CONNACK.
+pub(crate) const RECEIVE_MAX: u16 = 16_384;
+
+/// Steps of postponed work in one turn.
+const WORK_STEPS: usize = 4_096;
+
+/// The bounds of a space.
+pub(crate) fn limits_of(limits: &Limits) -> SpaceLimits {
+    SpaceLimits {
+        sessions_max: limits.mqtt_sessions_max,
+        session_subscriptions_max: limits.subscriptions_max,
+        subscriptions_max: limits.mqtt_subscriptions_max,
+        topic_bytes_max: limits.uri_bytes_max.max(4_096),
+        retained_max: limits.mqtt_retained_messages_max,
+        retained_bytes_max: limits.mqtt_retained_bytes_max,
+        queued_max: limits.mqtt_queued_messages_max,
+        queued_bytes_max: limits.mqtt_queued_bytes_max,
+        receive_max: RECEIVE_MAX,
+        session_expiry_max_s: limits.mqtt_session_expiry_seconds_max,
+        session_expiry_3_s: limits.mqtt_session_expiry_3_seconds,
+        ..SpaceLimits::default()
+    }
+}
+
+/// The user of a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Owner {
+    /// Empty for a client without credentials.
+    pub(crate) authid: String,
+    pub(crate) role: String,
+}
+
+impl SharedSpace {
+    pub(crate) fn new(realms: &Arc<Realms>, realm: &str, limits: SpaceLimits) -> Self {
+        let config = SpaceConfig {
+            is_stored: false,
+            // WAMP clients may receive what no MQTT client does.
+            tells_unmatched: false,
+            limits,
+        };
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        let limits = &config.limits;
+        let topic_max = (limits.topic_bytes_max, limits.levels_max);
+        Self {
+            topic_max,
+            space: Mutex::new(Space::new(config, seed())),
+            owners: Mutex::default(),
+            bridge: Bridge::new(realms, realm),
+            crossing: Crossing::default(),
+            timer: Timer::new(Timer::NEVER),
+            kept: Kept::new(&realms.bounds.limits.account),
+            start: Instant::now(),
+            start_ms: since.map_or(0, |since| since.as_millis() as u64),
+        }
+    }
+
+    /// Runs an input, then what follows outside the lock. Returns its result, and the number of messages that it has sent.
+    pub(crate) fn enter<R>(
+        &self,
+        act: impl FnOnce(&mut Space<Arc<Client>>, Time, &mut SpaceOutbox) -> R,
+    ) -> (R, u32) {
+        let mut outbox = SpaceOutbox::default();
+        let now = self.now();
+        let mut space = self.space.lock();
+        let outcome = act(&mut space, now, &mut outbox);
+        if !outbox.ended.is_empty() {
+            let mut owners = self.owners.lock();
+            for ended in &outbox.ended {
+                owners.remove(ended);
+            }
+        }
+        let next = next_turn(&space);
+        self.kept.set(space.kept_bytes());
+        drop(space);
+        if let Some(Time(next)) = next {
+            self.timer.arm(next);
+        }
+        let sent = outbox.sent;
+        self.follow(outbox);
+        (outcome, sent)
+    }
+
+    /// Opens a session, unless that of another user has its identifier.
+    pub(crate) fn connect(
+        &self,
+        owner: &Owner,
+        connect: &Connect<'_>,
+        client: &Arc<Client>,
+        acknowledge: impl FnOnce(&Connected),
+    ) -> Result<ConnectionKey, ReasonCode> {
+        let (connected, _) = self.enter(|space, now, outbox| {
+            let mut owners = self.owners.lock();
+            let known = owners.get(connect.client_id);
+            if known.is_some_and(|known| known.authid != owner.authid) {
+                return Err(ReasonCode::ClientIdentifierNotValid);
+            }
+            // The subscriptions that another role was permitted are not this one's.
+            let is_other_role = known.is_some_and(|known| known.role != owner.role);
+            let connect = Connect {
+                is_clean: connect.is_clean || is_other_role,
+                ..connect.clone()
+            };
+            let connected = space.connect(now, Arc::clone(client), &connect, outbox)?;
+            // The former session of that identifier may have ended by this.
+            for ended in outbox.ended.drain(..) {
+                owners.remove(&ended);
+            }
+            owners.insert(connected.client_id.to_string(), owner.clone());
+            drop(owners);
+            client.set_key(connected.key);
+            // Before anything else is sent to the client.
+            acknowledge(&connected);
+            space.resume(now, connected.key, outbox);
+            Ok(connected.key)
+        });
+        connected
+    }
+
+    fn follow(&self, outbox: SpaceOutbox) {
+        if outbox.sent > 0 {
+            Figures::get().add_published(outbox.sent.into());
+        }
+        if !outbox.over.is_empty() {
+            crosstie_transport::uncork();
+            for client in &outbox.over {
+                client.connection.close();
+            }
+        }
+        for (filter, begins) in &outbox.interest {
+            self.bridge.note_interest(filter, *begins);
+        }
+        for will in &outbox.wills {
+            self.bridge.publish(will);
+        }
+    }
+
+    /// Whether a topic is within the bounds of publications.
+    pub(crate) fn takes(&self, topic: &str) -> bool {
+        let (bytes_max, levels_max) = self.topic_max;
+        topic.len() <= bytes_max && crosstie_mqtt::topic::levels(topic).count() <= levels_max
+    }
+
+    /// Delivers messages from the realm.
+    pub(crate) fn deliver(&self, content: &Content<'_>) {
+        self.enter(|space, now, outbox| space.publish_from_outside(now, content, outbox));
+    }
+
+    /// Stores a message of the realm that was retained before, without delivering it.
+    pub(crate) fn retain(&self, content: &Content<'_>) {
+        self.enter(|space, now, _| space.retain_from_outside(now, content));
+    }
+
+    /// Publishes wills, ends sessions and does postponed work, turn by turn. Exactly one task runs this.
+    pub(crate) async fn keep_time(self: Arc<Self>) {
+        loop {
+            let instant = |at: u64| {
+                let after = at.saturating_sub(self.start_ms);
+                self.start + Duration::from_millis(after)
+            };
+            if !self.timer.wait(instant).await {
+                continue;
+            }
+            self.enter(|space, now, outbox| {
+                space.handle_timeout(now, outbox);
+                if space.has_backlog() {
+                    space.work(now, WORK_STEPS, outbox);
+                }
+                let next = next_turn(space).map_or(Timer::NEVER, |time| time.0);
+                self.timer.set(next);
+            });
+            crosstie_transport::uncork();
+            // More may remain; other tasks run first.
+            tokio::task::yield_now().await;
+        }
+    }
+
+    pub(crate) fn counts(&self) -> Counts {
+        self.space.lock().counts()
+    }
+
+    fn now(&self) -> Time {
+        let since = self.start.elapsed().as_millis() as u64;
+        Time(self.start_ms.saturating_add(since))
+    }
+}
+
+/// The time of the next own work: at once, if an input left some.
+fn next_turn(space: &Space<Arc<Client>>) -> Option<Time> {
+    match space.has_backlog() {
+        true => Some(Time(0)),
+        false => space.next_timeout(),
+    }
+}
+
+impl Resume for SharedSpace {
+    /// Continues to send to a client whose output is sent.
+    fn resume(&self, key: ConnectionKey) {
+        self.enter(|space, now, outbox| space.resume(now, key, outbox));
+    }
+}

@@ -1,0 +1,15 @@
+//! The keys by which the parts of a space name each other's values.
+
+use crate::slab::Key;
+
+/// Markers for the kinds of keys.
+#[derive(Debug)]
+pub(crate) enum OfSession {}
+#[derive(Debug)]
+pub(crate) enum OfNode {}
+#[derive(Debug)]
+pub(crate) enum OfGroup {}
+
+pub(crate) type SessionKey = Key<OfSession>;
+pub(crate) type NodeKey = Key<OfNode>;
+pub(crate) type GroupKey = Key<OfGroup>;
