@@ -35,6 +35,8 @@ STRANGERS = CONFORMANCE / "strangers"
 STRANGERS_VENV = TARGET / "strangers/venv"
 RUST_CLIENT = TARGET / "amqp-rust-client"
 GO_CLIENT = TARGET / "amqp-go-client"
+MQTT = CONFORMANCE / "mqtt"
+MQTT_GO_CLIENT = TARGET / "mqtt-go-client"
 NEXUS_CLIENT = TARGET / "nexus-client"
 SPRING_CLIENT = TARGET / "amqp-spring-client"
 SPRING_STREAM_CLIENT = TARGET / "amqp-spring-stream-client"
@@ -233,6 +235,20 @@ def rabbitmq() -> str | None:
     if Path("/usr/lib/rabbitmq/bin/rabbitmq-server").exists():
         return None
     return packages("rabbitmq-server")
+
+
+@functools.cache
+def mosquitto() -> str | None:
+    """The judge of MQTT, and its clients. Debian's package starts it where there is an init."""
+    found = shutil.which("mosquitto_rr") and Path("/usr/sbin/mosquitto").exists()
+    return None if found else packages("mosquitto", "mosquitto-clients")
+
+
+@functools.cache
+def mqtt_clients() -> str | None:
+    """Clients of MQTT in JavaScript and Go; without the latter, their tests report that."""
+    go_program("mqtt/go", MQTT_GO_CLIENT)
+    return node() or node_packages(MQTT / "js")
 
 
 @functools.cache

@@ -31,6 +31,7 @@ RUNS = {
     "accept": ("accept", "--connections", "500", "--batch", "250", "--delay", "10ms", "--floor"),
     "oslo": ("oslo", *SHORT, "--delays", "0ms,10ms", "--repeat", "10"),
     "amqp": ("amqp", *SHORT),
+    "mqtt": ("mqtt", *SHORT, "--fan", "50", "--clients", "1000", "--settle", "0"),
     "node": ("node", "--native", "--seconds", "1", "--warm-up", "0.5", "--runs", "1"),
     "join": ("join", *SHORT),
     "http": ("http", *SHORT),

@@ -238,13 +238,20 @@ def of_wamp() -> list[Suite]:
 
 
 def of_amqp() -> list[Suite]:
-    """Return the suites that RabbitMQ judges."""
+    """Return the suites that other brokers judge."""
     return [
         black_box(
             "amqp",
             "AMQP by four clients, judged by RabbitMQ; peers that break the rules; crashes, users",
             ["amqp"],
             *[needs.rabbitmq, needs.rust_client, needs.strace],
+        ),
+        black_box(
+            "mqtt",
+            "MQTT by hand, judged by mosquitto; other people's clients; beside WAMP",
+            ["mqtt"],
+            *[needs.mosquitto, needs.mqtt_clients],
+            leaves_out="scenarios of silent clients on mosquitto, whose clock is slow",
         ),
         black_box(
             "mgmt",

@@ -299,8 +299,12 @@ WAYS_OF_SAYING = [
         "auto_fragment_size": 65536, "fail_by_drop": True, "open_handshake_timeout": 2500,
         "close_handshake_timeout": 1000, "auto_ping_interval": 10000, "auto_ping_timeout": 5000}),
         says=('"auto_fragment_size"',)),
-    Case("MQTT", node(router({"type": "mqtt", "endpoint": LOCAL, "options": {}})), False,
-         ("MQTT is not spoken",)),
+    Case("MQTT", node(router({"type": "mqtt", "endpoint": LOCAL, "options": {
+        "realm": "realm1", "role": "anonymous",
+        "payload_mapping": {"": {"type": "passthrough"}}}})),
+         says=('"role" in options of MQTT',)),
+    Case("MQTT without a realm", node(router({"type": "mqtt", "endpoint": LOCAL, "options": {}})),
+         False, ('"realm"',)),
     Case("a Unix socket", node(router({
         "type": "rawsocket", "serializers": ["cbor"],
         "endpoint": {"type": "unix", "path": "sock1"}, "options": {"max_message_size": 65536}}))),

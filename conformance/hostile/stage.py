@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from rig import broker
+from rig import broker, mqtt_broker, mqtt_wire
 from rig.amqp_peer import Peer
 from rig.longpoll import LongPoll
+from rig.mqtt_peer import Peer as MqttPeer
 from rig.rawsocket import RawSocket
 from rig.router import Router
 from rig.waiting import await_true
@@ -58,6 +59,10 @@ class Stage:
             opened.channel(number)
         return opened
 
+    def mqtt(self, version: int = mqtt_wire.V5) -> MqttPeer:
+        """Connect as an MQTT client, without CONNECT."""
+        return MqttPeer.to(self.router.address("mqtt"), version, PATIENCE_S)
+
     def everybody_else_is_served(self) -> None:
         """The witness lost no session and continues; the node lives."""
         assert self.router.process.poll() is None, "the node has ended"
@@ -95,6 +100,7 @@ def attacked(start_router) -> Iterator[Callable[..., Stage]]:
         joints: tuple[dict, ...] = (),
         realm: dict | None = None,
         threads: int | None = None,
+        mqtt: dict | None = None,
         **more: object,
     ) -> Stage:
         configuration = broker.configuration({"limits": amqp or {}})
@@ -107,6 +113,9 @@ def attacked(start_router) -> Iterator[Callable[..., Stage]]:
         _, pages = configuration["workers"][0]["transports"]
         pages["websocket"] = {"ws": {"options": websocket or {}}}
         pages["web"] = {"paths": {"lp": {"type": "longpoll", "options": longpoll or {}}}}
+        if mqtt is not None:
+            configuration["workers"][0]["transports"].append(mqtt_broker.transport())
+            configuration["limits"] = mqtt
         stages.append(Stage(start_router(configuration)))
         return stages[-1]
 

@@ -1,0 +1,1 @@
+"""Other people's clients of MQTT, each behind the same few methods."""
