@@ -55,6 +55,9 @@ def whole(part: object) -> dict:
         return _node({"realms": [{"name": "realm1", "roles": [part]}]})
     if "store" in part or "rlinks" in part or "fabric" in part:
         return _node({"realms": [{"name": "realm1", "roles": [ROLE], **part}]})
+    if "payload_mapping" in part:
+        options = {"realm": "realm1", **part}
+        return _node({"transports": [{"type": "mqtt", "endpoint": _port(), "options": options}]})
     if "auth" in part:
         return _node({"transports": [{"type": "websocket", "endpoint": _port(), **part}]})
     if set(part) & {"limits", "admin", "console", "controller", "audit_log"}:

@@ -97,7 +97,10 @@ def test_unacknowledged_messages_come_again(broker: Broker, version: int, kept, 
     assert [(each.id, each.payload) for each in again[:3]] == [
         (each.id, each.payload) for each in first
     ]
-    assert [each.dup for each in again] == [True, True, True, False]
+    # The new one may have been sent to the lost connection.
+    assert all(each.dup for each in again[:3])
+    # Acknowledgements that were not read yet are lost with the connection.
+    client.round_trip()
     client.reset()
     client, _ = kept(names.client())
     client.publish(names.topic(), b"end", 1)

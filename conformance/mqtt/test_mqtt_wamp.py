@@ -191,12 +191,35 @@ def test_topics_that_wamp_cannot_say(crosstie: Broker, wamp, names, topic: str) 
 def test_own_topics_of_the_router(crosstie: Broker, wamp, names) -> None:
     """Meta events are WAMP's alone, and nobody publishes them."""
     client = crosstie.client(names.client())
-    assert client.publish("wamp/session/on_join", b"", 1) >= 0x80
+    for topic in ("wamp/session/on_join", "crossbar/a", "crossbar/a b", "crosstie//a"):
+        assert client.publish(topic, b"", 1) == 0x87
+    with crosstie.peer() as other:
+        answer = other.ask_to_connect(names.client("will"), will=Will("crosstie/a", b"gone"))
+        assert answer.code == 0x87
     client.subscribe("#")
     session = wamp()
     publish(session, f"{names.root}.end", "end")
     while (message := client.message()).topic != names.topic("end"):
         assert not message.topic.startswith("wamp/")
+
+
+def test_an_event_for_some_is_for_no_client_of_mqtt(crosstie: Broker, wamp, names) -> None:
+    """Lists of receivers name sessions of WAMP; whom they would admit here nobody can tell."""
+    client, session = crosstie.client(names.client()), wamp()
+    client.subscribe(names.topic("#"))
+    for lists in ({"exclude_authrole": ["nobody"]}, {"eligible": [1]}, {"eligible_authid": ["me"]}):
+        publish(session, f"{names.root}.some", "secret", **lists)
+    publish(session, f"{names.root}.all", "all", exclude=[1])
+    assert client.message().payload == b"all"
+
+
+def test_json_as_deep_as_a_message_may_be(crosstie: Broker, names) -> None:
+    client = crosstie.client(names.client())
+    client.subscribe(names.topic("#"))
+    for depth in range(58, 68):
+        deep = b"[" * depth + b"]" * depth
+        assert client.publish(names.topic("deep"), deep, 1) == 0
+        assert client.message().payload == deep
 
 
 @pytest.mark.parametrize("link", LINKS, ids=str)

@@ -333,7 +333,7 @@ def test_the_schedule_can_be_read(tmp_path):
     assert all(re.fullmatch(r"crosstie bench .+ --json results/\S+\.json", c) for c in commands)
     named = {command.split()[2] for command in commands}
     benches = {"rpc", "handshake", "echo", "stream", "accept", "pubsub", "node", "footprint"}
-    assert named == benches | {"oslo", "amqp", "hostile", "join", "http"}
+    assert named == benches | {"oslo", "amqp", "mqtt", "hostile", "join", "http"}
     # Each is a command that exists, with options that exist.
     for command in commands:
         asked = crosstie(*command.split()[1:], "--help", cwd=tmp_path)

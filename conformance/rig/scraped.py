@@ -15,7 +15,8 @@ def everything() -> dict:
     amqp = {"type": "amqp", "id": "amqp", "endpoint": config.tcp()}
     caller = {"type": "caller", "realm": "realm1", "role": "anonymous", "options": {}}
     web = {"type": "web", "endpoint": config.tcp(), "paths": {"/": caller}}
-    node = config.plain(config.universal("tcp", config.tcp()), testee, amqp, web)
+    mqtt = {"type": "mqtt", "endpoint": config.tcp(), "options": {"realm": "realm1"}}
+    node = config.plain(config.universal("tcp", config.tcp()), testee, amqp, web, mqtt)
     joint = {"type": "exchange-to-topic", "realm": "realm1", "role": "anonymous", "user": "guest"}
     node["workers"][0]["joints"] = [{**joint, "exchange": "amq.topic", "topic": "com.joined"}]
     nowhere = {"type": "rawsocket", "endpoint": {"type": "unix", "path": "nobody.sock"}}

@@ -96,7 +96,10 @@ impl Conversation {
             LoggedIn::As(owner, _) => {
                 let said = match connect.will {
                     None => Said::Allowed,
-                    Some(will) => login.talk.may_publish(now, &names::nearest_uri(will.topic)),
+                    Some(will) => match names::nearest_uri(will.topic) {
+                        uri if names::is_own_uri(&uri) => Said::Refused(ReasonCode::NotAuthorized),
+                        uri => login.talk.may_publish(now, &uri),
+                    },
                 };
                 self.will_judged(login, said, owner, connect)
             }

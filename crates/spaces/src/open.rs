@@ -23,6 +23,7 @@ use crate::spaces::Ground;
 use crate::talk::{Said, Talk};
 use crosstie_config::PayloadMapping;
 use crosstie_wamp::Value;
+use crosstie_wamp::codec::Limits;
 
 /// A client that is connected to its space.
 pub(crate) struct Open {
@@ -225,15 +226,18 @@ impl Open {
         now: Instant,
     ) -> Option<Said> {
         let space = &ground.space;
-        let limits = &ground.entrance.decoding;
+        // A value is nested in the arguments of a message.
+        let depth_max = ground.entrance.decoding.depth_max.saturating_sub(2);
+        let limits = &Limits { depth_max };
         let mapping = &ground.endpoint.options.mapping;
-        let Some(uri) = names::uri(name) else {
-            Figures::get().count_dropped(Dropped::NoUri);
-            return Some(self.talk.may_publish(now, &names::nearest_uri(name)));
-        };
-        if names::is_own_uri(&uri) {
+        let nearest = names::nearest_uri(name);
+        if names::is_own_uri(&nearest) {
             return Some(Said::Refused(ReasonCode::NotAuthorized));
         }
+        let Some(uri) = names::uri(name) else {
+            Figures::get().count_dropped(Dropped::NoUri);
+            return Some(self.talk.may_publish(now, &nearest));
+        };
         let payload = publish.payload;
         let arguments = match mapped(mapping, &uri) {
             Mapped::Natural => Some(Arguments::natural(payload, limits)),
