@@ -90,7 +90,7 @@ def test_a_schedule_says_how_long_it_takes_with_peers(tmp_path):
         assert done.returncode == 0, done.stderr
         return int(done.stderr.split()[1])
 
-    assert minutes() == 8
+    assert minutes() == 9
     assert minutes("crossbar", "rabbitmq") > 2 * minutes()
 
 

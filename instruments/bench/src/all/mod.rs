@@ -26,7 +26,7 @@ use crate::subject::guarded;
 /// results files. A bench that fails is reported at the end; the others run.
 #[derive(Clone, Debug, clap::Args)]
 pub struct AllOptions {
-    /// About 8 minutes, longer with peers: checks that everything works, and gives approximate figures [default].
+    /// About 9 minutes, longer with peers: checks that everything works, and gives approximate figures [default].
     #[arg(long, conflicts_with = "full")]
     short: bool,
     /// About an hour, longer with peers: figures that are worth publishing.
