@@ -340,7 +340,7 @@ def of_hostility() -> list[Suite]:
             "bench",
             "the instruments: forms of output, what they must not count, servers that misbehave",
             ["bench"],
-            *[needs.namespaces, needs.nginx, needs.nats],
+            *[needs.namespaces, needs.nginx, needs.nats, needs.mosquitto],
             is_alone=True,
         ),
         black_box(
