@@ -5,9 +5,10 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use crosstie_collections::Beside;
+
 use crate::MessageContent;
 use crate::ledger::Ledger;
-use crate::slab::Beside;
 use crate::topology::{ExchangeKey, OfExchange};
 
 /// The histories of a vhost share a bound. At it, the exchange with the largest history forgets its oldest messages.

@@ -1,6 +1,6 @@
 //! The keys by which a vhost and its owner name its entities.
 
-use crate::slab::Key;
+use crosstie_collections::Key;
 
 /// Markers for the kinds of keys.
 #[derive(Debug)]

@@ -32,7 +32,6 @@ mod queues;
 mod random;
 mod settlements;
 mod shrink;
-mod slab;
 mod status;
 mod steps;
 mod streams;

@@ -1,11 +1,10 @@
 //! All sessions, by key and by client identifier.
 
 use ahash::RandomState;
-use crosstie_collections::PlaceMap;
+use crosstie_collections::{PlaceMap, Slab};
 
 use crate::keys::{OfSession, SessionKey};
 use crate::session::Session;
-use crate::slab::Slab;
 
 #[derive(Debug)]
 pub(crate) struct Clients<H> {
@@ -45,7 +44,7 @@ impl<H> Clients<H> {
     pub(crate) fn insert(&mut self, session: Session<H>) -> SessionKey {
         let hash = self.hasher.hash_one(&*session.client_id);
         let key = self.sessions.insert(session);
-        self.by_id.insert_new(hash, key.index);
+        self.by_id.insert_new(hash, key.index());
         key
     }
 
@@ -53,7 +52,7 @@ impl<H> Clients<H> {
     pub(crate) fn forget_id(&mut self, key: SessionKey) {
         if let Some(session) = self.sessions.find(key) {
             let hash = self.hasher.hash_one(&*session.client_id);
-            self.by_id.remove(hash, key.index);
+            self.by_id.remove(hash, key.index());
         }
     }
 

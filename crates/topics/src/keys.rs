@@ -1,6 +1,6 @@
 //! The keys by which the parts of a space name each other's values.
 
-use crate::slab::Key;
+use crosstie_collections::Key;
 
 /// Markers for the kinds of keys.
 #[derive(Debug)]

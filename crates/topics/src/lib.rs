@@ -33,7 +33,6 @@ mod record_codec;
 mod retained;
 mod session;
 mod shares;
-mod slab;
 mod space;
 mod status;
 mod subscribers;

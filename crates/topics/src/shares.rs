@@ -3,10 +3,9 @@
 //! The members of a group that are connected come first, so that dealing a message does not look at those that are away.
 
 use ahash::RandomState;
-use crosstie_collections::{GrowingMap, PlaceMap};
+use crosstie_collections::{GrowingMap, PlaceMap, Slab};
 
 use crate::keys::{GroupKey, OfGroup};
-use crate::slab::Slab;
 use crate::subscribers::Subscriber;
 
 #[derive(Debug)]
@@ -85,8 +84,8 @@ impl Shares {
         });
         keys.push(key);
         let hash = self.hasher.hash_one((node, name));
-        self.by_name.insert_new(hash, key.index);
-        key.index
+        self.by_name.insert_new(hash, key.index());
+        key.index()
     }
 
     /// Removes a group without members.
@@ -98,7 +97,7 @@ impl Shares {
             return;
         };
         let hash = self.hasher.hash_one((removed.node, &*removed.name));
-        self.by_name.remove(hash, key.index);
+        self.by_name.remove(hash, key.index());
         let Some(keys) = self.by_node.get_mut(&removed.node) else {
             return;
         };
@@ -285,7 +284,7 @@ mod tests {
             }
         }
         for node in 0..3 {
-            let mut found: Vec<_> = shares.of(node).iter().map(|key| key.index).collect();
+            let mut found: Vec<_> = shares.of(node).iter().map(|key| key.index()).collect();
             let own = open.iter().filter(|(of, ..)| *of == node);
             let mut expected: Vec<_> = own.map(|(.., group)| *group).collect();
             found.sort();

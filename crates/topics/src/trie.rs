@@ -5,11 +5,10 @@
 //! filters are, and it can pause at any of them.
 
 use ahash::RandomState;
-use crosstie_collections::PlaceMap;
+use crosstie_collections::{PlaceMap, Slab};
 
 use crate::keys::NodeKey;
 use crate::level::Level;
-use crate::slab::Slab;
 use crate::subscribers::Subscribers;
 
 #[derive(Debug)]
@@ -145,7 +144,7 @@ impl Trie {
             return true;
         };
         // Wildcards in the first level do not match `$…` (section 4.7.2).
-        let is_hidden = key.index == ROOT && topic.starts_with('$');
+        let is_hidden = key.index() == ROOT && topic.starts_with('$');
         if node.many != ROOT
             && !is_hidden
             && let Some(many) = self.nodes.at(node.many)
@@ -153,7 +152,7 @@ impl Trie {
             found(node.many, many);
         }
         let Some(rest) = topic.get(offset as usize..) else {
-            found(key.index, node);
+            found(key.index(), node);
             return true;
         };
         let length = rest.bytes().position(|octet| octet == b'/');
@@ -166,7 +165,7 @@ impl Trie {
         {
             walk.open.push((plus, below));
         }
-        if let Some(child) = self.literal(key.index, level)
+        if let Some(child) = self.literal(key.index(), level)
             && let Some(child) = self.nodes.key_at(child)
         {
             walk.open.push((child, below));
@@ -201,15 +200,15 @@ impl Trie {
             ..Node::default()
         });
         match level {
-            "+" => self.parent_of(child.index, |parent| parent.plus = child.index),
-            "#" => self.parent_of(child.index, |parent| parent.many = child.index),
+            "+" => self.parent_of(child.index(), |parent| parent.plus = child.index()),
+            "#" => self.parent_of(child.index(), |parent| parent.many = child.index()),
             _ => {
                 let hash = self.hasher.hash_one((parent, level));
-                self.children.insert_new(hash, child.index);
+                self.children.insert_new(hash, child.index());
             }
         }
-        self.parent_of(child.index, |parent| parent.children += 1);
-        child.index
+        self.parent_of(child.index(), |parent| parent.children += 1);
+        child.index()
     }
 
     fn parent_of(&mut self, node: u32, change: impl FnOnce(&mut Node)) {

@@ -31,11 +31,11 @@ use std::sync::Arc;
 use crosstie_amqp::method::{BasicDeliver, ChannelOpen};
 use crosstie_amqp::{Method, ReplyCode};
 use crosstie_auth::Permissions;
+use crosstie_collections::Slab;
 
 #[cfg(not(test))]
 use self::charges::CHANNEL_BYTES;
 use crate::keys::{OfChannel, OfConnection};
-use crate::slab::Slab;
 use crate::timers::Timers;
 use crate::{ChannelKey, ConnectionKey, Fault, Outbox, QueueKey, Refused, Time, VhostConfig};
 

@@ -19,13 +19,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crosstie_amqp::method::{BasicAck, BasicNack};
+use crosstie_collections::Beside;
 
 use self::line::{Awaited, Line, Waiting};
 use self::promises::{Promises, Ready};
 use crate::channels::Channels;
 use crate::keys::OfChannel;
 use crate::ledger::Ledger;
-use crate::slab::Beside;
 use crate::{ChannelKey, MessageContent, Outbox, Position};
 
 #[derive(Debug)]

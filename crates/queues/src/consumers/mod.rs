@@ -23,11 +23,12 @@ use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use crosstie_collections::{Beside, Slab};
+
 use self::consumer::{OfOneChannel, OfOneQueue, Turn};
 use self::group::Group;
 use self::line::Line;
 use crate::keys::{ConsumerKey, OfChannel, OfConsumer, OfGroup, OfQueue};
-use crate::slab::{Beside, Slab};
 use crate::streams::Reader;
 use crate::{ChannelKey, QueueKey};
 

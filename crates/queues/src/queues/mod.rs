@@ -42,6 +42,8 @@ pub(crate) use self::entry::Entry;
 pub(crate) use self::incoming::{Enqueued, Handling, Incoming};
 pub(crate) use self::leave::Popped;
 pub(crate) use self::messages::Messages;
+use crosstie_collections::Slab;
+
 pub use self::messages::{LEVELED, level_end};
 pub use self::paging::{Page, Paged, Want};
 pub(crate) use self::queue::Queue;
@@ -54,7 +56,6 @@ use self::delayed::Delays;
 use self::role::Role;
 use crate::keys::OfQueue;
 use crate::ledger::Ledger;
-use crate::slab::Slab;
 use crate::timers::Timers;
 use crate::{Paging, Position, QueueId, QueueKey, Record};
 

@@ -14,6 +14,8 @@ mod filter;
 mod page;
 mod reader;
 
+use crosstie_collections::Beside;
+
 pub use self::change::{StreamAppend, StreamChange, StreamDeclared, StreamExtent, StreamLimits};
 pub use self::filter::StreamFilter;
 pub use self::page::{StreamMessage, StreamPage, StreamPlace};
@@ -29,7 +31,6 @@ use rustc_hash::FxHashMap;
 
 use crate::keys::{ConsumerKey, OfQueue};
 use crate::ledger::Ledger;
-use crate::slab::Beside;
 use crate::{MessageContent, Position, QueueId, QueueKey, Time};
 
 #[derive(Debug)]

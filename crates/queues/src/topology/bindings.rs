@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use ahash::RandomState;
 use crosstie_amqp::{Table, TableBuf};
-use crosstie_collections::GrowingMap;
+use crosstie_collections::{GrowingMap, Key, Slab};
 
 use super::ExchangeKey;
 use super::destinations::Target;
-use crate::slab::{Key, Slab};
 
 #[derive(Debug)]
 pub(super) enum OfBinding {}

@@ -1,6 +1,6 @@
 //! The place of an exchange in its vhost.
 
-use crate::slab::Key;
+use crosstie_collections::Key;
 
 #[derive(Debug)]
 pub(crate) enum OfExchange {}

@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use ahash::RandomState;
 use crosstie_amqp::{TableBuf, Value};
-use crosstie_collections::GrowingMap;
+use crosstie_collections::{GrowingMap, Key, Slab};
 use rustc_hash::FxBuildHasher;
 
 use super::destinations::{Destinations, Target};
 use super::headers::{Hashed, Headers, HeadersPattern, is_asked};
 use super::heaviest::Heaviest;
-use crate::slab::{Key, Slab};
 
 /// All patterns of one exchange, so that a message is compared only with those that share a field with it. A field that
 /// suffices by itself (each of a pattern that any may match, the only one of a pattern that all must match) leads to

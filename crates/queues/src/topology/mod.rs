@@ -50,6 +50,7 @@ use std::sync::Arc;
 
 use ahash::RandomState;
 use crosstie_amqp::Table;
+use crosstie_collections::Slab;
 
 pub(crate) use age::age_ms;
 pub(crate) use arguments::{
@@ -73,7 +74,6 @@ use queues::Queues;
 use remains::Remains;
 use room::DefinitionBytes;
 
-use crate::slab::Slab;
 use crate::status::{BindingStatus, ExchangeStatus};
 use crate::{ExchangeTally, Journal, Record, VhostLimits};
 

@@ -11,12 +11,12 @@ mod transaction;
 
 use crosstie_amqp::method::BasicPublish;
 use crosstie_amqp::{Arguments, ReplyCode};
+use crosstie_collections::Beside;
 
 pub(crate) use self::transaction::{Acknowledgements, Contents, Publication, Transaction, Verdict};
 
 use crate::channels::Delivery;
 use crate::keys::{OfChannel, OfConnection};
-use crate::slab::Beside;
 use crate::status::Uncommitted;
 use crate::{ChannelKey, ConnectionKey, Fault, QueueKey, Time, VhostLimits};
 

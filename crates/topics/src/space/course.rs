@@ -190,7 +190,7 @@ impl<H> Space<H> {
         let form = Form {
             qos: fan.content.qos.min(member.options.qos()),
             retain: fan.content.retain && member.options.retain_as_published(),
-            group: DealtBy(group.index),
+            group: DealtBy(group.index()),
             identifiers: identifiers(&one),
         };
         self.deliver(now, key, &form, fan, &mut course.recording, outbox);

@@ -190,7 +190,7 @@ impl<H> Space<H> {
             let form = Form {
                 qos: returned.qos.min(member.options.qos()),
                 retain: content.retain && member.options.retain_as_published(),
-                group: DealtBy(returned.group.index),
+                group: DealtBy(returned.group.index()),
                 identifiers: identifiers(&one),
             };
             self.deliver(now, key, &form, &mut fan, &mut recording, outbox);

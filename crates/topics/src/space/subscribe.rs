@@ -135,7 +135,7 @@ impl<H> Space<H> {
             return Err(ReasonCode::QuotaExceeded);
         }
         let subscriber = Subscriber {
-            session: session_key.index,
+            session: session_key.index(),
             identifier,
             options,
         };

@@ -3,11 +3,10 @@
 use crosstie_amqp::method::ExchangeDeclare;
 use crosstie_amqp::{Table, TableBuf, Value};
 use crosstie_auth::Permissions;
-use crosstie_collections::SplitMix;
+use crosstie_collections::{Slab, SplitMix};
 
 use super::super::{BindingRequest, Caller, Routed, Topology};
 use crate::keys::OfQueue;
-use crate::slab::Slab;
 use crate::{Fault, Journal, QueueKey, VhostLimits};
 
 /// Numbers from a seed.

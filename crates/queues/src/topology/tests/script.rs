@@ -8,13 +8,13 @@ use crosstie_amqp::method::{
 };
 use crosstie_amqp::{BasicProperties, Method, Properties, ReplyCode, TableBuf, Value};
 use crosstie_auth::Permissions;
+use crosstie_collections::Slab;
 
 use super::super::{
     BindingRequest, Caller, QueueArguments, QueueFlags, Resource, Routed, Topology,
     check_queue_equivalent,
 };
 use crate::keys::OfQueue;
-use crate::slab::Slab;
 use crate::{Fault, Journal, QueueKey, Record, VhostLimits};
 
 /// Runs a script, and compares what each step says with what is indented below it.
