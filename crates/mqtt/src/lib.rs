@@ -2,8 +2,7 @@
 //!
 //! Everything decoded borrows from the input and is checked; a message's properties and payload pass as the octets that
 //! arrived. The codec is our own because the kept one that speaks all three versions (mqute-codec 0.4) copies each
-//! topic and property into a `String` and panics on an invalid topic, and the framing of messages is this project's
-//! hot path. Section numbers are of the OASIS specification of MQTT 5.
+//! topic and property into a `String`, and the framing of messages is this project's hot path. Section numbers are of the OASIS specification of MQTT 5.
 //!
 //! The order of use on a server: [`decode_connect`] for the first packet, whose [`Connect::version`] is the argument
 //! of [`decode`] for all later ones, and [`Packet::check_sender`] for each. A client begins with [`decode`].
