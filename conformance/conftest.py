@@ -18,7 +18,7 @@ from rig.relay import Relay
 from rig.router import Line, Router
 from rig.waiting import DEADLINE_S, await_true
 
-pytest_plugins = ["rig.hosting", "rig.brokers", "rig.machines", "hostile.stage"]
+pytest_plugins = ["rig.hosting", "rig.brokers", "rig.machines", "rig.console_page", "hostile.stage"]
 
 DISCLOSED = "com.disclosed"
 FORBIDDEN = "com.forbidden"

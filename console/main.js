@@ -6,6 +6,7 @@ import { form, notice } from "./parts.js";
 import { attemptPage, forgetAttempt } from "./attempt.js";
 import { channelsPage, connectionsPage } from "./connections.js";
 import { exchangesPage } from "./exchanges.js";
+import { livePage } from "./live.js";
 import { logPage } from "./log.js";
 import { clusterPage, machinePage } from "./machine.js";
 import { overviewPage } from "./overview.js";
@@ -17,6 +18,7 @@ import { usersPage } from "./users.js";
 /** Pages by their address: a title, and a function of the rest of the address. */
 const PAGES = {
   overview: ["Overview", overviewPage],
+  live: ["Live", livePage],
   sessions: ["Sessions", sessionsPage],
   procedures: ["Procedures", proceduresPage],
   topics: ["Topics", topicsPage],
@@ -33,7 +35,7 @@ const PAGES = {
 };
 
 const MENU = [
-  ["", ["overview", "trouble", "log", "node", "cluster"]],
+  ["", ["overview", "live", "trouble", "log", "node", "cluster"]],
   ["WAMP", ["sessions", "procedures", "topics", "try"]],
   ["AMQP", ["queues", "exchanges", "connections", "channels", "users"]],
 ];

@@ -70,8 +70,9 @@ static FILES: [File; FILES_COUNT] = files! {
     "trouble.js" SCRIPT "trouble.js"
     "machine.js" SCRIPT "machine.js"
     "log.js" SCRIPT "log.js"
+    "live.js" SCRIPT "live.js"
 };
-const FILES_COUNT: usize = 18;
+const FILES_COUNT: usize = 19;
 
 /// The service.
 pub(super) struct Console;

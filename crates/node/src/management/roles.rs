@@ -6,10 +6,11 @@
 use crosstie_config::{Allow, CONSOLE_ROLES, Disclose, MatchPolicy, Permission, Role};
 
 /// Procedures of both roles. They read, and no answer has a secret. A `..` stands for a worker's id.
-const READING: [&str; 32] = [
+const READING: [&str; 33] = [
     "crossbar.get_status",
     "crossbar.get_system_stats",
     "crossbar.get_figures",
+    "crossbar.get_histograms",
     "crossbar.get_workers",
     "crossbar.get_worker",
     "crossbar.worker..get_router_realms",

@@ -8,14 +8,14 @@ use std::sync::Arc;
 
 use crosstie_broker::{SIZES, Sizes, VhostTimes};
 use crosstie_collections::Histogram;
-use crosstie_front::counters::{Spoken, turns};
-use crosstie_realms::realm::SharedRealm;
-use crosstie_transport::fan_outs;
 use parking_lot::Mutex;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
+
+use crate::histograms::{self, Labels, Series, Unit};
+use crate::registry::Registry as Router;
 
 /// Maximum number of series of a histogram, without those of the others.
 const SERIES_MAX: usize = 100;
@@ -26,12 +26,10 @@ const GIVEN_MAX: usize = 10_000;
 /// The value of a label of series that share one. No realm has such a name.
 const OTHER: &str = "#other";
 
-type Labels = Vec<(&'static str, String)>;
-
-/// The unit of a histogram's values, and the classes that are shown: the others are in the next one.
+/// The classes of a histogram that are shown: the others are in the next one.
 #[derive(Clone, Copy, Debug)]
-struct Unit {
-    /// In seconds or bytes.
+struct Scale {
+    /// The unit in seconds or bytes.
     one: f64,
     /// The upper bound of a class belongs to it.
     is_whole: bool,
@@ -41,7 +39,7 @@ struct Unit {
 }
 
 /// From 16 µs to 67 s: the time of a thread is read once for an input.
-const MICROSECONDS: Unit = Unit {
+const MICROSECONDS: Scale = Scale {
     one: 1e-6,
     is_whole: false,
     first: 4,
@@ -50,7 +48,7 @@ const MICROSECONDS: Unit = Unit {
 };
 
 /// From 1 ms to 75 h.
-const MILLISECONDS: Unit = Unit {
+const MILLISECONDS: Scale = Scale {
     one: 1e-3,
     is_whole: false,
     first: 0,
@@ -59,7 +57,7 @@ const MILLISECONDS: Unit = Unit {
 };
 
 /// From 63 bytes to 64 MiB.
-const BYTES: Unit = Unit {
+const BYTES: Scale = Scale {
     one: 1.0,
     is_whole: true,
     first: 6,
@@ -67,7 +65,16 @@ const BYTES: Unit = Unit {
     step: 2,
 };
 
-impl Unit {
+impl Scale {
+    /// The scale of a unit, and the end of the names of metrics in it.
+    fn of(unit: Unit) -> (Self, &'static str) {
+        match unit {
+            Unit::Microseconds => (MICROSECONDS, "seconds"),
+            Unit::Milliseconds => (MILLISECONDS, "seconds"),
+            Unit::Bytes => (BYTES, "bytes"),
+        }
+    }
+
     /// The upper bounds of the shown classes, each with the values since the one before.
     fn buckets(self, values: &Histogram) -> Vec<(f64, u64)> {
         let mut counts = values.classes().iter();
@@ -96,7 +103,7 @@ trait Values: Copy + Default {
     fn count(&self) -> u64;
     fn add(&mut self, other: &Self);
     /// The sum, and the upper bounds of the shown classes with the values since the one before.
-    fn shown(&self, unit: Unit) -> (f64, Vec<(f64, u64)>);
+    fn shown(&self, scale: Scale) -> (f64, Vec<(f64, u64)>);
 }
 
 impl Values for Histogram {
@@ -108,8 +115,8 @@ impl Values for Histogram {
         self.add(other);
     }
 
-    fn shown(&self, unit: Unit) -> (f64, Vec<(f64, u64)>) {
-        (self.sum() as f64 * unit.one, unit.buckets(self))
+    fn shown(&self, scale: Scale) -> (f64, Vec<(f64, u64)>) {
+        (self.sum() as f64 * scale.one, scale.buckets(self))
     }
 }
 
@@ -123,7 +130,7 @@ impl Values for Published {
         self.1 += other.1;
     }
 
-    fn shown(&self, _: Unit) -> (f64, Vec<(f64, u64)>) {
+    fn shown(&self, _: Scale) -> (f64, Vec<(f64, u64)>) {
         let Self(sizes, count) = *self;
         let mut before = 0;
         let bounds = SIZES.iter().map(|bound| *bound as f64);
@@ -141,7 +148,7 @@ impl Values for Published {
 /// A histogram by labels.
 #[derive(Debug)]
 struct Family {
-    name: &'static str,
+    name: String,
     help: &'static str,
     series: Vec<(Labels, Shown)>,
 }
@@ -152,8 +159,8 @@ type Shown = (f64, Vec<(f64, u64)>);
 impl Family {
     fn register<V: Values>(
         registry: &mut Registry,
-        (name, help): (&'static str, &'static str),
-        unit: Unit,
+        (name, help): (String, &'static str),
+        scale: Scale,
         series: Vec<(Labels, V)>,
     ) {
         if series.is_empty() {
@@ -161,10 +168,13 @@ impl Family {
         }
         let series = {
             let mut given = GIVEN.lock();
-            given.entry(name).or_default().bounded(series, SERIES_MAX)
+            given
+                .entry(name.clone())
+                .or_default()
+                .bounded(series, SERIES_MAX)
         };
         let series = series.into_iter();
-        let series = series.map(|(labels, values)| (labels, values.shown(unit)));
+        let series = series.map(|(labels, values)| (labels, values.shown(scale)));
         registry.register_collector(Box::new(Self {
             name,
             help,
@@ -176,7 +186,7 @@ impl Family {
 impl Collector for Family {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let mut metric =
-            encoder.encode_descriptor(self.name, self.help, None, MetricType::Histogram)?;
+            encoder.encode_descriptor(&self.name, self.help, None, MetricType::Histogram)?;
         for (labels, (sum, buckets)) in &self.series {
             let count = buckets.iter().map(|(_, count)| count).sum();
             match labels.is_empty() {
@@ -192,95 +202,28 @@ impl Collector for Family {
 
 pub(super) fn register<'v>(
     registry: &mut Registry,
-    realms: impl Iterator<Item = (String, Arc<SharedRealm>)>,
+    routers: &[Arc<Router>],
     vhosts: impl Iterator<Item = (&'v str, VhostTimes)>,
 ) {
-    of_wamp(registry, realms);
-    of_threads(registry);
-    of_amqp(registry, vhosts);
-}
-
-fn of(worker: &str, more: &[(&'static str, &str)]) -> Labels {
-    let own = [("worker", worker)];
-    let all = own.iter().chain(more);
-    all.map(|(name, value)| (*name, (*value).to_owned()))
-        .collect()
-}
-
-fn of_wamp(registry: &mut Registry, realms: impl Iterator<Item = (String, Arc<SharedRealm>)>) {
-    let (mut calls, mut sizes) = (Vec::new(), Vec::new());
-    for (worker, realm) in realms {
-        let name = realm.name();
-        sizes.push((of(&worker, &[("realm", name)]), realm.messages.sizes()));
-        for (role, times) in realm.call_times() {
-            calls.push((of(&worker, &[("realm", name), ("role", &role)]), times));
-        }
-    }
-    let calls_help = "Time from a CALL to the answer of its callee, by the role of the caller";
-    Family::register(
-        registry,
-        ("call_duration_seconds", calls_help),
-        MICROSECONDS,
-        calls,
-    );
-    let sizes_help = "Sizes of WAMP messages received";
-    Family::register(registry, ("message_size_bytes", sizes_help), BYTES, sizes);
-}
-
-fn of_threads(registry: &mut Registry) {
-    let spoken = [(Spoken::Wamp, "wamp"), (Spoken::Amqp, "amqp")];
-    let turns = spoken.map(|(spoken, name)| (vec![("protocol", name.to_owned())], turns(spoken)));
-    let turns_help = "Time for which an input held its thread";
-    Family::register(
-        registry,
-        ("turn_duration_seconds", turns_help),
-        MICROSECONDS,
-        turns.into(),
-    );
-    let fan_outs_help = "Time until output for more than 8 connections was sent";
-    let all = vec![(Vec::new(), fan_outs())];
-    Family::register(
-        registry,
-        ("fan_out_duration_seconds", fan_outs_help),
-        MICROSECONDS,
-        all,
-    );
-}
-
-fn of_amqp<'v>(registry: &mut Registry, vhosts: impl Iterator<Item = (&'v str, VhostTimes)>) {
-    let [mut commits, mut confirms, mut waits] = [const { Vec::new() }; 3];
     let mut sizes = Vec::new();
-    for (worker, vhost) in vhosts {
-        let labels = of(worker, &[("vhost", &vhost.name)]);
-        commits.push((labels.clone(), vhost.commits));
-        confirms.push((labels.clone(), vhost.confirms));
-        waits.push((labels.clone(), vhost.queue_waits));
+    let vhosts = vhosts.inspect(|(worker, vhost)| {
+        let labels = histograms::labels(worker, &[("vhost", &vhost.name)]);
         sizes.push((labels, Published(vhost.sizes, vhost.published)));
+    });
+    let all: Vec<Series> = histograms::all(routers, vhosts).collect();
+    for series in all {
+        let (scale, unit) = Scale::of(series.unit);
+        let name = format!("{}_{unit}", series.name);
+        Family::register(registry, (name, series.help), scale, series.by_labels);
     }
-    let commits_help = "Time from a record to its commit, measured for one record at a time";
-    let confirms_help = "Time from a publication to its confirm behind a commit, measured for one publication at a time";
-    let waits_help = "Time that messages waited in a queue until they were sent";
-    let sizes_help = "Sizes of the bodies of published messages";
-    let names = [
-        ("amqp_commit_duration_seconds", commits_help),
-        ("amqp_confirm_duration_seconds", confirms_help),
-    ];
-    for (name, series) in names.into_iter().zip([commits, confirms]) {
-        Family::register(registry, name, MICROSECONDS, series);
-    }
-    Family::register(
-        registry,
-        ("amqp_queue_wait_seconds", waits_help),
-        MILLISECONDS,
-        waits,
-    );
-    let name = ("amqp_message_size_bytes", sizes_help);
-    Family::register(registry, name, BYTES, sizes);
+    let name = "amqp_message_size_bytes".to_owned();
+    let help = "Sizes of the bodies of published messages";
+    Family::register(registry, (name, help), BYTES, sizes);
 }
 
 /// The series that were given one of their own, by histogram. A series that shares one never gets its own later: the
 /// shared one would fall, and a rate takes that for a restart.
-static GIVEN: Mutex<BTreeMap<&'static str, Given>> = Mutex::new(BTreeMap::new());
+static GIVEN: Mutex<BTreeMap<String, Given>> = Mutex::new(BTreeMap::new());
 
 /// Which series of a histogram have one of their own, and which share one.
 #[derive(Debug, Default)]
@@ -378,7 +321,7 @@ mod tests {
         let series = vec![(vec![("a", "b\"".to_owned())], values(&[3, 500]))];
         Family::register(
             &mut registry,
-            ("took_seconds", "Time"),
+            ("took_seconds".to_owned(), "Time"),
             MILLISECONDS,
             series,
         );

@@ -51,9 +51,8 @@ pub(crate) fn metrics(routers: &[Arc<Router>], form: Form) -> String {
     register_totals(&mut registry);
     register_handshakes(&mut registry, routers);
     register_denials(&mut registry, routers);
-    let of_worker = |(router, realm): (&Router, _)| (router.id().to_owned(), realm);
     let times = amqp::vhost_times(brokers(routers));
-    histograms::register(&mut registry, realms(routers).map(of_worker), times);
+    histograms::register(&mut registry, routers, times);
     let of_realms = realms(routers).map(|(router, realm)| {
         let name = realm.name().to_owned();
         let labels = [("worker", router.id().to_owned()), ("realm", name)];

@@ -7,6 +7,7 @@ mod amqp_management;
 mod amqp_orders;
 mod components;
 mod fabric;
+mod figures;
 mod host_monitor;
 mod node;
 mod procedure;
@@ -29,8 +30,9 @@ use crate::event::{Event, Events};
 use crate::node::Node;
 
 /// All procedures.
-pub(super) static PROCEDURES: [&[Procedure]; 13] = [
+pub(super) static PROCEDURES: [&[Procedure]; 14] = [
     &node::PROCEDURES,
+    &figures::PROCEDURES,
     &workers::PROCEDURES,
     &router::PROCEDURES,
     &sessions::PROCEDURES,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use crosstie_config::Json;
 use serde_json::json;
@@ -17,11 +17,10 @@ use crate::reload::ReloadOrder;
 use crate::upgrade::{Times, UpgradeOrder};
 use crate::workers::host_monitor::host_stats;
 
-pub(super) static PROCEDURES: [Procedure; 11] = [
+pub(super) static PROCEDURES: [Procedure; 10] = [
     now("crossbar.get_status", status),
     now("crossbar.get_public_key", public_key),
     now("crossbar.get_system_stats", system_stats),
-    now("crossbar.get_figures", figures),
     later("crossbar.reload", reload),
     later("crossbar.drain", drain),
     now("crossbar.undrain", undrain),
@@ -87,29 +86,6 @@ fn log(node: &mut Node, call: &Call) -> Answer {
 
 fn system_stats(_: &mut Node, _: &Call) -> Answer {
     Ok(host_stats())
-}
-
-/// What changes from second to second, of all routers, in one answer.
-fn figures(node: &mut Node, _: &Call) -> Answer {
-    let figures = crosstie_router::figures(&node.routers());
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    Ok(json!({
-        "at_ms": now.map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(u64::MAX)),
-        "started": date(node.since),
-        "ready": figures.is_ready,
-        "health": figures.health,
-        "connections": figures.connections,
-        "sessions": figures.sessions,
-        "subscriptions": figures.subscriptions,
-        "registrations": figures.registrations,
-        "calls": figures.calls,
-        "received": figures.received,
-        "sent": figures.sent,
-        "counters": figures.counters,
-        "session_ends": figures.session_ends,
-        "held_bytes": figures.held_bytes,
-        "held_bytes_max": figures.held_bytes_max,
-    }))
 }
 
 fn reload(node: &mut Node, call: &Call, reply: Reply) -> Deferred {
