@@ -2,8 +2,8 @@
 
 use crosstie_mqtt::{Options, PacketId, Properties, QoS, ReasonCode};
 use crosstie_topics::{
-    Answer, Content, Message, MessageNumber, Outbox, Packet, Record, Refused, SessionNumber, Space,
-    SpaceConfig, Time,
+    Answer, Content, Message, MessageNumber, Outbox, Packet, Record, Refused, Reply, SessionNumber,
+    Space, SpaceConfig, Time,
 };
 
 /// Records, each with an octet of its length before it: one that is read is the same when it was written and read again.
@@ -43,6 +43,9 @@ pub fn records(input: &[u8]) {
     }
     let position = space.journal().position;
     space.handle_committed(Time(1), position, &mut Sink);
+    while space.has_backlog() {
+        space.work(Time(1), 100, &mut Sink);
+    }
     assert!(space.is_empty(), "{:?}", space.counts());
 }
 
@@ -56,6 +59,7 @@ pub fn record_seeds() -> Vec<Vec<u8>> {
             client_id: "client".into(),
             expiry_s: 60,
             ends_at: Some(Time(9)),
+            known_max: 1,
         },
         Record::Subscribed {
             session,
@@ -125,6 +129,8 @@ impl Outbox<()> for Sink {
     }
 
     fn acknowledge(&mut self, _to: &(), _answer: Answer) {}
+
+    fn reply(&mut self, _to: &(), _reply: &Reply) {}
 
     fn close(&mut self, _connection: &(), _reason: ReasonCode) {}
 }

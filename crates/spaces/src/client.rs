@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use bytes::Bytes;
 use crosstie_front::cause::Cause;
-use crosstie_mqtt::{Disconnect, Packet, ReasonCode, Version};
+use crosstie_mqtt::{ConnAck, Disconnect, Packet, PacketType, ReasonCode, Version};
 use crosstie_topics::{ConnectionKey, Refused};
 use crosstie_transport::{
     Connection, ConnectionLimits, Owner, Portion, Refused as Unqueued, Taken,
@@ -14,6 +14,7 @@ use crosstie_wamp::Message;
 use crosstie_wamp::Serializer;
 use crosstie_wamp::codec::{self, Limits};
 use crosstie_wamp::framing::{APART_BYTES_MIN, Framing, Item, rawsocket};
+use parking_lot::Mutex;
 
 use crate::figures::Figures;
 
@@ -26,6 +27,8 @@ pub(crate) struct Client {
     /// Packets are in frames of a WebSocket.
     is_framed: bool,
     flags: AtomicU8,
+    /// CONNACK, until the space asks for it.
+    connack: Mutex<Option<Box<[u8]>>>,
     /// Set with the session in the space.
     key: OnceLock<ConnectionKey>,
     space: Arc<dyn Resume>,
@@ -42,6 +45,8 @@ const OVER: u8 = 1;
 const PAUSED: u8 = 2;
 /// A task waits until the output is sent.
 const AWAITED: u8 = 4;
+/// CONNACK is not sent.
+const OPENING: u8 = 8;
 
 /// The serializer of the realm's answers.
 pub(crate) const SERIALIZER: Serializer = Serializer::Cbor;
@@ -69,6 +74,7 @@ impl Client {
             version,
             is_framed,
             flags: AtomicU8::new(0),
+            connack: Mutex::default(),
             key: OnceLock::new(),
             space,
         })
@@ -79,13 +85,34 @@ impl Client {
         let _ = self.key.set(key);
     }
 
+    /// Keeps CONNACK until the space asks for it. Nothing is read before.
+    pub(crate) fn keep_connack(&self, connack: ConnAck<'_>) {
+        let mut octets = Vec::new();
+        let _ = Packet::ConnAck(connack).encode(self.version, &mut octets);
+        *self.connack.lock() = Some(octets.into());
+        self.set(OPENING);
+    }
+
+    pub(crate) fn send_connack(&self) {
+        let Some(octets) = self.connack.lock().take() else {
+            return;
+        };
+        self.send_octets(PacketType::ConnAck, |out| out.extend_from_slice(&octets));
+        self.flags.fetch_and(!OPENING, Ordering::SeqCst);
+        self.connection.resume_reading();
+    }
+
     /// Queues a packet. A client that cannot be answered is closed.
     pub(crate) fn send(&self, packet: &Packet<'_>) {
-        Figures::get().count_sent(packet.packet_type());
-        let sent = self.append(|out| {
+        self.send_octets(packet.packet_type(), |out| {
             // Packets of the router are well-formed in each version.
             let _ = packet.encode(self.version, out);
         });
+    }
+
+    fn send_octets(&self, packet_type: PacketType, write: impl FnOnce(&mut Vec<u8>)) {
+        Figures::get().count_sent(packet_type);
+        let sent = self.append(write);
         if sent == Err(Refused::Full) && !self.is_over() {
             Cause::AnswerQueueFull.note(&self.connection);
             self.connection.close();
@@ -155,10 +182,11 @@ impl Client {
         if self.set(OVER) {
             return;
         }
-        if !self.version.is_v5() {
+        // DISCONNECT does not come before CONNACK.
+        if !self.version.is_v5() || self.flags.load(Ordering::SeqCst) & OPENING != 0 {
             return self.connection.close();
         }
-        Figures::get().count_sent(crosstie_mqtt::PacketType::Disconnect);
+        Figures::get().count_sent(PacketType::Disconnect);
         let packet = Packet::Disconnect(Disconnect::new(reason));
         self.connection.append_last(|out| {
             let _ = write_framed(self.is_framed, out, |out| {
@@ -193,7 +221,7 @@ impl Client {
     }
 
     pub(crate) fn is_paused(&self) -> bool {
-        self.flags.load(Ordering::SeqCst) & PAUSED != 0
+        self.flags.load(Ordering::SeqCst) & (PAUSED | OPENING) != 0
     }
 
     /// Lets the space continue to send once the output is sent. Needs a runtime.

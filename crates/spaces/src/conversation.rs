@@ -152,6 +152,8 @@ impl Conversation {
             Figures::get().count_received(PacketType::Connect);
         }
         match self.log_in(&connect, now) {
+            // Nothing is read before CONNACK.
+            Ok(true) if self.waits() => Step::Halt { consumed },
             Ok(true) => Step::Done {
                 consumed,
                 steps: (consumed / STEP_BYTES) as u32,

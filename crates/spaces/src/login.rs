@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crosstie_mqtt::{ConnAck, Connect, Packet, PropertiesBuf, Property, ReasonCode, Version};
+use crosstie_mqtt::{ConnAck, Connect, PropertiesBuf, Property, ReasonCode, Version};
 use crosstie_topics::{self as topics, Connected, Content};
 
 use crate::client::Client;
@@ -133,7 +133,7 @@ impl Conversation {
         self.enter(login, &owner, connect)
     }
 
-    /// Opens the session in the space, and sends CONNACK.
+    /// Opens the session in the space, which sends CONNACK when the session is stored.
     fn enter(
         &mut self,
         login: Box<LoggingIn>,
@@ -152,7 +152,7 @@ impl Conversation {
             packet_bytes_max: options.packet_bytes_max,
             version: connect.version,
         };
-        let acknowledge = |connected: &Connected| answer.send(&client, connected);
+        let acknowledge = |connected: &Connected| answer.prepare(&client, connected);
         let key = ground
             .space
             .connect(owner, &connecting(connect), &client, acknowledge);
@@ -225,16 +225,16 @@ struct Answer {
 }
 
 impl Answer {
-    fn send(&self, client: &Client, connected: &Connected) {
+    fn prepare(&self, client: &Client, connected: &Connected) {
         let properties = match self.version.is_v5() {
             true => self.properties(connected),
             false => PropertiesBuf::new(),
         };
-        client.send(&Packet::ConnAck(ConnAck {
+        client.keep_connack(ConnAck {
             session_present: connected.is_present,
             reason: ReasonCode::Success,
             properties: properties.as_properties(),
-        }));
+        });
     }
 
     fn properties(&self, connected: &Connected) -> PropertiesBuf {

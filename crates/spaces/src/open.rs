@@ -6,11 +6,10 @@ use std::time::Instant;
 use crosstie_front::end_reason::EndReason;
 use crosstie_front::report;
 use crosstie_mqtt::{
-    Codes, Options, Packet, Properties, Publish, ReasonCode, SubAck, Subscribe, UnsubAck,
-    Unsubscribe, Version, topic,
+    Options, Packet, Publish, ReasonCode, RetainHandling, Side, Subscribe, Unsubscribe, Version,
+    topic,
 };
-use crosstie_mqtt::{RetainHandling, Side};
-use crosstie_topics::{Arrival, ConnectionKey, Content, Received, Wanted};
+use crosstie_topics::{Arrival, ConnectionKey, Content, Received, Reply, Wanted};
 
 use crate::client::Client;
 use crate::conversation::{End, Step};
@@ -402,13 +401,9 @@ impl Open {
         }
         let (subscribed, sent) = space.enter(|space, now, outbox| {
             space.subscribe(now, self.key, identifier, last, &mut codes, outbox)?;
-            let octets: Vec<_> = codes.iter().map(|code| code.octet()).collect();
             // Before the retained messages.
-            self.client().send(&Packet::SubAck(SubAck {
-                packet_id: subscribe.packet_id,
-                properties: Properties::EMPTY,
-                codes: Codes::from_octets(&octets),
-            }));
+            let reply = Reply::SubAck(subscribe.packet_id, codes.as_slice().into());
+            space.reply(now, self.key, reply, outbox);
             // Before what others publish, if it is not much.
             space.work(now, RETAINED_STEPS, outbox);
             Ok(())
@@ -445,12 +440,8 @@ impl Open {
             });
             sent += more;
         }
-        let octets: Vec<_> = codes.iter().map(|code| code.octet()).collect();
-        self.client().send(&Packet::UnsubAck(UnsubAck {
-            packet_id: unsubscribe.packet_id,
-            properties: Properties::EMPTY,
-            codes: Codes::from_octets(&octets),
-        }));
+        let reply = Reply::UnsubAck(unsubscribe.packet_id, codes.into());
+        space.enter(|space, now, outbox| space.reply(now, self.key, reply, outbox));
         sent
     }
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use crosstie_mqtt::{Ack, Packet as Encoded, ReasonCode};
-use crosstie_topics::{Answer, Content, Outbox, Packet, Refused};
+use crosstie_mqtt::{Ack, Codes, Packet as Encoded, Properties, ReasonCode, SubAck, UnsubAck};
+use crosstie_topics::{Answer, Content, Outbox, Packet, Refused, Reply};
 
 use crate::client::Client;
 
@@ -56,6 +56,24 @@ impl Outbox<Arc<Client>> for SpaceOutbox {
             Answer::PubRel(id, reason) => Encoded::PubRel(Ack::with_reason(id, reason)),
             Answer::PubComp(id, reason) => Encoded::PubComp(Ack::with_reason(id, reason)),
         });
+    }
+
+    fn reply(&mut self, to: &Arc<Client>, reply: &Reply) {
+        let octets =
+            |codes: &[ReasonCode]| -> Vec<u8> { codes.iter().map(|code| code.octet()).collect() };
+        match reply {
+            Reply::ConnAck => to.send_connack(),
+            Reply::SubAck(packet_id, codes) => to.send(&Encoded::SubAck(SubAck {
+                packet_id: *packet_id,
+                properties: Properties::EMPTY,
+                codes: Codes::from_octets(&octets(codes)),
+            })),
+            Reply::UnsubAck(packet_id, codes) => to.send(&Encoded::UnsubAck(UnsubAck {
+                packet_id: *packet_id,
+                properties: Properties::EMPTY,
+                codes: Codes::from_octets(&octets(codes)),
+            })),
+        }
     }
 
     fn close(&mut self, connection: &Arc<Client>, reason: ReasonCode) {

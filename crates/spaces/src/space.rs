@@ -148,9 +148,9 @@ impl SharedSpace {
             owners.insert(connected.client_id.to_string(), owner.clone());
             drop(owners);
             client.set_key(connected.key);
-            // Before anything else is sent to the client.
             acknowledge(&connected);
-            space.resume(now, connected.key, outbox);
+            // CONNACK is sent before anything else.
+            space.open(now, &connected, outbox);
             Ok(connected.key)
         });
         connected

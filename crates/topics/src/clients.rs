@@ -48,6 +48,11 @@ impl<H> Clients<H> {
         key
     }
 
+    /// Adds a session that has ended, and whose client identifier may be another one's.
+    pub(crate) fn insert_ended(&mut self, session: Session<H>) -> SessionKey {
+        self.sessions.insert(session)
+    }
+
     /// Frees the client identifier of a session that has ended.
     pub(crate) fn forget_id(&mut self, key: SessionKey) {
         if let Some(session) = self.sessions.find(key) {

@@ -8,7 +8,7 @@ use crosstie_mqtt::{PacketId, QoS};
 use crate::keys::{GroupKey, SessionKey};
 use crate::subscribers::PackedOptions;
 use crate::trie::Walk;
-use crate::{Message, Record};
+use crate::{Message, SessionNumber};
 
 /// The origin of a publication.
 #[derive(Clone, Copy, Debug)]
@@ -17,6 +17,8 @@ pub(crate) struct Source {
     pub(crate) publisher: Option<SessionKey>,
     /// It is the will of this session.
     pub(crate) will_of: Option<SessionKey>,
+    /// The session's number, if the will is recorded.
+    pub(crate) will_number: SessionNumber,
     pub(crate) connection: u32,
     pub(crate) packet_id: Option<PacketId>,
     pub(crate) qos: QoS,
@@ -52,18 +54,19 @@ pub(crate) struct Course {
     pub(crate) dealt: usize,
     /// A subscription has matched.
     pub(crate) is_matched: bool,
+    /// All receivers are served, and it is acknowledged.
+    pub(crate) is_concluded: bool,
     pub(crate) recording: Recording,
 }
 
 /// The records of a publication.
 #[derive(Debug, Default)]
 pub(crate) struct Recording {
-    /// They are written at the end, because other inputs come before it.
+    /// Other inputs may come before the end. The record of the message is written then.
     pub(crate) is_long: bool,
     /// Position of the last one that is written; 0 if there is none.
     pub(crate) position: u64,
-    /// Those that are not written, and the sessions that they are about.
-    pub(crate) records: Vec<Record>,
+    /// Sessions with entries of QoS 2, which are not sent before that record.
     pub(crate) stored: Vec<SessionKey>,
 }
 
@@ -93,6 +96,7 @@ impl Source {
     pub(crate) const OUTSIDE: Self = Self {
         publisher: None,
         will_of: None,
+        will_number: SessionNumber(0),
         connection: 0,
         packet_id: None,
         qos: QoS::AtMostOnce,
@@ -158,8 +162,7 @@ impl Course {
     pub(crate) fn bytes(&self) -> usize {
         let targets = self.targets.capacity() * size_of::<Target>();
         let deals = self.deals.capacity() * size_of::<GroupKey>();
-        let records = self.recording.records.capacity() * size_of::<Record>();
-        targets + deals + records + self.recording.stored.capacity() * size_of::<SessionKey>()
+        targets + deals + self.recording.stored.capacity() * size_of::<SessionKey>()
     }
 
     /// Makes it ready for another publication, with the memory of this one.
@@ -172,9 +175,8 @@ impl Course {
         self.runs.clear();
         self.sorted = 0;
         self.deals.clear();
-        self.recording.records.clear();
         self.recording.stored.clear();
-        (self.is_walked, self.is_matched) = (false, false);
+        (self.is_walked, self.is_matched, self.is_concluded) = (false, false, false);
         (self.nodes, self.at, self.dealt) = (0, 0, 0);
         (self.recording.is_long, self.recording.position) = (false, 0);
     }

@@ -64,7 +64,7 @@ impl Content<'_> {
     };
 }
 
-/// The answer to [`Connect`]. The owner sends CONNACK, then calls [`crate::Space::resume`].
+/// The answer to [`Connect`]. The owner calls [`crate::Space::open`], and sends CONNACK when the outbox asks for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Connected {
     pub key: ConnectionKey,
@@ -75,6 +75,8 @@ pub struct Connected {
     pub is_assigned: bool,
     /// The session's expiry, if the client of MQTT 5 has asked for another one.
     pub session_expiry_s: Option<u32>,
+    /// The position of the last record of CONNECT; 0 without one.
+    pub(crate) position: u64,
 }
 
 /// The head of an incoming PUBLISH.

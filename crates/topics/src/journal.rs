@@ -21,9 +21,12 @@ pub enum Record {
     Session {
         session: SessionNumber,
         client_id: Arc<str>,
+        /// 0: the session has ended. Its will and its shared messages are on their way to others.
         expiry_s: u32,
         /// Without a connection. A restart ends all connections, and restores those sessions with their full expiry.
         ends_at: Option<Time>,
+        /// The client may know so many of its first messages.
+        known_max: u32,
     },
     /// With everything of its own.
     SessionEnded {
@@ -40,7 +43,8 @@ pub enum Record {
         session: SessionNumber,
         filter: Arc<str>,
     },
-    /// A message that waits for sessions: one record, however many they are.
+    /// A message that waits for sessions: one record, however many they are. Entries in queues that have no such record
+    /// are those of a publication that has not reached all receivers: a restart drops them.
     Message {
         message: MessageNumber,
         content: Arc<Message>,

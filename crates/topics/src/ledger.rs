@@ -26,12 +26,12 @@ impl Ledger {
     }
 
     /// Begins a run: numbers and places of earlier ones are not used again, whatever the store has dropped. A run has
-    /// fewer than 65,536 of each in a millisecond.
-    pub(crate) fn begin_run(&mut self, now: Time) {
+    /// fewer than 65,536 of each in a millisecond. None is below the greatest ones that the store has, either.
+    pub(crate) fn begin_run(&mut self, now: Time, [session, message, place]: [u64; 3]) {
         let first = now.0 << 16;
-        self.messages_made = self.messages_made.max(first);
-        self.sessions_made = self.sessions_made.max(first);
-        self.first_place = self.first_place.max(first);
+        self.sessions_made = self.sessions_made.max(first).max(session);
+        self.messages_made = self.messages_made.max(first).max(message);
+        self.first_place = self.first_place.max(first).max(place.saturating_add(1));
     }
 
     pub(crate) fn message_number(&mut self) -> MessageNumber {
@@ -101,3 +101,20 @@ fn retained_bytes(message: &Message) -> isize {
 
 /// Without the text.
 const RETAINED_BYTES: usize = 80;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_do_not_come_again_if_the_clock_steps_back() {
+        let mut ledger = Ledger::default();
+        ledger.begin_run(Time(1_000), [0; 3]);
+        let (session, message) = (ledger.session_number(), ledger.message_number());
+        let place = ledger.first_place + 7;
+        let mut next = Ledger::default();
+        next.begin_run(Time(1), [session.0, message.0, place]);
+        assert!(next.session_number() > session && next.message_number() > message);
+        assert!(next.first_place > place);
+    }
+}

@@ -48,7 +48,7 @@ pub use journal::{Journal, Position, Record, Subject};
 
 pub use message::Message;
 pub use numbers::{MessageNumber, SessionNumber};
-pub use outbox::{Answer, Outbox, Packet, Refused};
+pub use outbox::{Answer, Outbox, Packet, Refused, Reply};
 pub use record_codec::InvalidRecord;
 pub use space::Space;
 pub use status::{Counts, Page, RetainedStatus, SessionStatus, SubscriptionStatus};

@@ -2,15 +2,15 @@
 
 use std::collections::VecDeque;
 
-use crate::Answer;
 use crate::keys::SessionKey;
+use crate::{Answer, Reply};
 
 #[derive(Debug, Default)]
 pub(crate) struct Line {
     waiting: VecDeque<Waiting>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct Waiting {
     position: u64,
     pub(crate) session: SessionKey,
@@ -18,9 +18,10 @@ pub(crate) struct Waiting {
     pub(crate) what: What,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) enum What {
     Answer(Answer),
+    Reply(Reply),
     /// The session's next message was not committed.
     Send,
 }
@@ -38,8 +39,7 @@ impl Line {
     }
 
     pub(crate) fn take_due(&mut self, committed: u64) -> Option<Waiting> {
-        let is_due = self.waiting.front()?.position <= committed;
-        if !is_due {
+        if !self.is_due(committed) {
             return None;
         }
         let waiting = self.waiting.pop_front();
@@ -47,6 +47,18 @@ impl Line {
             self.waiting = VecDeque::new();
         }
         waiting
+    }
+
+    /// Whether the first one is due.
+    pub(crate) fn is_due(&self, committed: u64) -> bool {
+        let first = self.waiting.front();
+        first.is_some_and(|first| first.position <= committed)
+    }
+
+    /// Those that wait for a position or an earlier one.
+    pub(crate) fn up_to(&self, position: u64) -> impl Iterator<Item = &Waiting> {
+        let waiting = self.waiting.iter();
+        waiting.take_while(move |waiting| waiting.position <= position)
     }
 
     pub(crate) fn len(&self) -> usize {

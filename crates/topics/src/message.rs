@@ -31,7 +31,7 @@ pub(crate) struct Holders {
     all: AtomicU32,
     /// Entries of kept sessions.
     stored: AtomicU32,
-    /// The position up to which the entries of its publication are recorded.
+    /// The position of its record, if that is written at the end of its publication.
     recorded: AtomicU64,
 }
 

@@ -25,7 +25,10 @@ pub trait Outbox<H> {
     /// In 3.x a PUBACK or PUBREC with an error is sent without its reason, as 3.x has none.
     fn acknowledge(&mut self, to: &H, answer: Answer);
 
-    /// The space has ended a connection by itself (take-over, kill). The owner sends DISCONNECT with the reason in
+    /// Sends CONNACK, SUBACK or UNSUBACK, once what it answers is committed. Never refused.
+    fn reply(&mut self, to: &H, reply: &Reply);
+
+    /// The space has ended a connection by itself (take-over, kill, a store that fails). The owner sends DISCONNECT with the reason in
     /// MQTT 5 and nothing in 3.x, and closes. The key has no effect any more.
     fn close(&mut self, connection: &H, reason: ReasonCode);
 
@@ -75,6 +78,15 @@ pub enum Answer {
     PubRec(PacketId, ReasonCode),
     PubRel(PacketId, ReasonCode),
     PubComp(PacketId, ReasonCode),
+}
+
+/// An answer to a packet that is no message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// The connection is open. The owner has the rest from [`crate::Connected`].
+    ConnAck,
+    SubAck(PacketId, Box<[ReasonCode]>),
+    UnsubAck(PacketId, Box<[ReasonCode]>),
 }
 
 /// Why a message was refused.

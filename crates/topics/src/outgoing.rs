@@ -29,7 +29,7 @@ pub(crate) struct Outgoing {
 pub(crate) struct Entry {
     pub(crate) message: Arc<Message>,
     pub(crate) place: u64,
-    /// Position of its last record, 0 without one; [`UNRECORDED`] if that of the message counts.
+    /// Position of its last record, 0 without one; [`UNRECORDED`] if that of the message, which comes later, counts.
     pub(crate) position: u64,
     pub(crate) identifiers: Identifiers,
     pub(crate) qos: QoS,
@@ -51,7 +51,7 @@ impl DealtBy {
     pub(crate) const SOME: Self = Self(u32::MAX - 1);
 }
 
-/// The position of an entry whose record follows when its publication is delivered to all.
+/// The position of an entry whose message is recorded when its publication is delivered to all.
 pub(crate) const UNRECORDED: u64 = u64::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -205,6 +205,18 @@ impl Outgoing {
         unsent.next().map(|(at, _)| at)
     }
 
+    /// Number of entries that the client may know.
+    pub(crate) fn known(&self) -> usize {
+        let entries = self.entries.iter();
+        entries.take_while(|entry| entry.is_repeated).count()
+    }
+
+    /// The client may know the first entries.
+    pub(crate) fn set_known(&mut self, count: usize) {
+        let known = self.entries.iter_mut().take(count);
+        known.for_each(|entry| entry.is_repeated = true);
+    }
+
     /// Bytes of the messages in front of it.
     pub(crate) fn staying_bytes(&self) -> usize {
         let unsent = self.first_unsent().unwrap_or(self.entries.len());
@@ -250,6 +262,12 @@ impl Outgoing {
         let bytes: usize = expired.iter().map(|entry| entry.bytes()).sum();
         self.bytes = self.bytes.saturating_sub(bytes);
         (expired, self.entries.iter().filter_map(expiry).min())
+    }
+
+    /// When the next entry expires that the client cannot know.
+    pub(crate) fn next_expiry(&self) -> Option<Time> {
+        let unknown = self.entries.iter().filter(|entry| !entry.is_repeated);
+        unknown.filter_map(|entry| entry.message.expires_at).min()
     }
 
     pub(crate) fn get_mut(&mut self, at: usize) -> Option<&mut Entry> {

@@ -43,17 +43,7 @@ impl Record {
     /// Appends the octets.
     pub fn encode(&self, out: &mut Vec<u8>) {
         match self {
-            Self::Session {
-                session,
-                client_id,
-                expiry_s,
-                ends_at,
-            } => {
-                head(out, SESSION, session.0);
-                bytes(out, client_id.as_bytes());
-                number(out, u64::from(*expiry_s));
-                optional(out, ends_at.map(|at| at.0));
-            }
+            Self::Session { .. } => self.encode_session(out),
             Self::SessionEnded { session } => head(out, SESSION_ENDED, session.0),
             Self::Subscribed {
                 session,
@@ -108,6 +98,23 @@ impl Record {
                 out.push(RETAINED_GONE);
                 bytes(out, topic.as_bytes());
             }
+        }
+    }
+
+    fn encode_session(&self, out: &mut Vec<u8>) {
+        if let Self::Session {
+            session,
+            client_id,
+            expiry_s,
+            ends_at,
+            known_max,
+        } = self
+        {
+            head(out, SESSION, session.0);
+            bytes(out, client_id.as_bytes());
+            number(out, u64::from(*expiry_s));
+            optional(out, ends_at.map(|at| at.0));
+            number(out, u64::from(*known_max));
         }
     }
 
@@ -193,6 +200,7 @@ impl<'a> Reader<'a> {
                 client_id: self.text()?,
                 expiry_s: self.short()?,
                 ends_at: self.optional()?.map(Time),
+                known_max: self.short()?,
             },
             SESSION_ENDED => Record::SessionEnded {
                 session: self.session()?,
@@ -365,6 +373,7 @@ mod tests {
                 client_id: "client".into(),
                 expiry_s: u32::MAX,
                 ends_at: Some(Time(1 << 40)),
+                known_max: 700,
             },
             Record::SessionEnded { session },
             Record::Subscribed {

@@ -9,7 +9,7 @@ use crate::few::Few;
 use crate::incoming::Incoming;
 use crate::outgoing::Outgoing;
 use crate::retained::Scan;
-use crate::{Message, SessionNumber, Time};
+use crate::{Message, Record, SessionNumber, Time};
 
 #[derive(Debug)]
 pub(crate) struct Session<H> {
@@ -89,8 +89,49 @@ impl SubscribedKey {
 }
 
 impl<H> Session<H> {
+    /// A session without a connection.
+    pub(crate) fn new(client_id: Arc<str>) -> Self {
+        Self {
+            client_id,
+            link: None,
+            connection: 0,
+            packet_bytes_max: 0,
+            expiry_s: 0,
+            window: 0,
+            version: Version::V5,
+            is_open: false,
+            is_full: false,
+            awaits_commit: false,
+            is_scanning: false,
+            has_ended: false,
+            number: SessionNumber(0),
+            held: 0,
+            postponed: 0,
+            subscriptions: Few::None,
+            outgoing: None,
+            incoming: None,
+            rare: None,
+        }
+    }
+
     pub(crate) fn is_recorded(&self) -> bool {
         self.number.0 != 0
+    }
+
+    pub(crate) fn record(&self, ends_at: Option<Time>) -> Record {
+        let outgoing = self.outgoing.as_deref();
+        let known = outgoing.map_or(0, Outgoing::known);
+        let window = match ends_at {
+            Some(_) => 0,
+            None => usize::from(self.window),
+        };
+        Record::Session {
+            session: self.number,
+            client_id: Arc::clone(&self.client_id),
+            expiry_s: self.expiry_s,
+            ends_at,
+            known_max: known.max(window) as u32,
+        }
     }
 
     pub(crate) fn find_subscribed(&self, key: SubscribedKey) -> Result<usize, usize> {

@@ -2,7 +2,7 @@
 
 use crosstie_mqtt::{Options, PacketId, Properties, QoS, ReasonCode, Version};
 use crosstie_topics::{
-    Answer, Connect, ConnectionKey, Content, Outbox, Packet, Refused, Space, SpaceConfig,
+    Answer, Connect, ConnectionKey, Content, Outbox, Packet, Refused, Reply, Space, SpaceConfig,
     SpaceLimits, Time, Wanted,
 };
 
@@ -35,6 +35,8 @@ impl Outbox<u32> for Recorder {
 
     fn acknowledge(&mut self, _to: &u32, _answer: Answer) {}
 
+    fn reply(&mut self, _to: &u32, _reply: &Reply) {}
+
     fn close(&mut self, _connection: &u32, _reason: ReasonCode) {}
 }
 
@@ -48,9 +50,9 @@ fn connect(space: &mut Space<u32>, number: u32, out: &mut Recorder) -> Connectio
         ..PLAIN
     };
     let connected = space.connect(Time(0), number, &connect, out);
-    let key = connected.expect("there is room").key;
-    space.resume(Time(0), key, out);
-    key
+    let connected = connected.expect("there is room");
+    space.open(Time(0), &connected, out);
+    connected.key
 }
 
 const PLAIN: Connect<'static> = Connect {

@@ -14,8 +14,8 @@ use std::collections::BTreeMap;
 use crosstie_collections::SplitMix;
 use crosstie_mqtt::{Options, PacketId, Properties, QoS, ReasonCode, RetainHandling, Version};
 use crosstie_topics::{
-    Arrival, Connect, ConnectionKey, Content, Received, Space, SpaceConfig, SpaceLimits, Time,
-    Wanted, Will,
+    Arrival, Connect, ConnectionKey, Content, Received, Reply, Space, SpaceConfig, SpaceLimits,
+    Time, Wanted, Will,
 };
 
 use receivers::{Receiver, Receivers};
@@ -109,10 +109,10 @@ impl World {
             return Some((0, self.ended[at]));
         }
         let at = self.random.number() as usize % self.keys.len().max(1);
-        self.keys
-            .iter()
-            .nth(at)
-            .map(|(number, key)| (*number, *key))
+        let (number, key) = self.keys.iter().nth(at)?;
+        // Nothing is read before CONNACK.
+        let is_open = self.out.open.get(number).is_some_and(|one| one.is_open);
+        is_open.then_some((*number, *key))
     }
 
     fn id(&mut self) -> PacketId {
@@ -166,6 +166,7 @@ impl World {
                     .end_session(self.now, &client_id, reason, &mut self.out);
             }
             97 if self.chance(20) && self.config.is_stored => return self.restart(),
+            97 if self.chance(5) => self.fail(),
             _ => self.commit(2),
         }
         self.after_input();
@@ -202,7 +203,7 @@ impl World {
         match connected {
             Ok(connected) => {
                 self.keys.insert(number, connected.key);
-                self.space.resume(self.now, connected.key, &mut self.out);
+                self.space.open(self.now, &connected, &mut self.out);
             }
             Err(_) => drop(self.out.open.remove(&number)),
         }
@@ -272,7 +273,11 @@ impl World {
             .space
             .subscribe(now, key, identifier, &wanted, &mut codes, out);
         match subscribed {
-            Ok(()) => assert_eq!(codes.len(), 2),
+            Ok(()) => {
+                assert_eq!(codes.len(), 2);
+                let reply = Reply::SubAck(PacketId::FIRST, codes.into());
+                self.space.reply(now, key, reply, &mut self.out);
+            }
             Err(_) => self.lose(number, key),
         }
     }
@@ -283,6 +288,8 @@ impl World {
             let mut codes = Vec::new();
             self.space
                 .unsubscribe(key, [filter], &mut codes, &mut self.out);
+            let reply = Reply::UnsubAck(PacketId::FIRST, codes.into());
+            self.space.reply(self.now, key, reply, &mut self.out);
         }
     }
 
@@ -371,6 +378,14 @@ impl World {
         }
     }
 
+    /// The store keeps what it cannot commit.
+    fn fail(&mut self) {
+        if let Some(position) = self.store.uncommitted(2) {
+            let (now, out) = (self.now, &mut self.out);
+            self.space.handle_not_committed(now, position, out);
+        }
+    }
+
     fn restart(&mut self) {
         self.store.lose_uncommitted();
         self.keys.clear();
@@ -411,6 +426,9 @@ impl World {
         }
         self.after_input();
         self.commit(usize::MAX);
+        while self.space.has_backlog() {
+            self.space.work(self.now, 100, &mut self.out);
+        }
         let seed = self.seed;
         assert!(
             self.space.is_empty(),

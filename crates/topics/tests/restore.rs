@@ -6,7 +6,7 @@ use crosstie_collections::SplitMix;
 use crosstie_mqtt::{Options, PacketId, Properties, QoS, ReasonCode, RetainHandling, Version};
 use crosstie_topics::{
     Answer, Connect, Content, Message, MessageNumber, Outbox, Packet, Position, Record, Refused,
-    SessionNumber, Space, SpaceConfig, Time,
+    Reply, SessionNumber, Space, SpaceConfig, Time,
 };
 
 #[derive(Default)]
@@ -22,6 +22,8 @@ impl Outbox<u32> for Sink {
     }
 
     fn acknowledge(&mut self, _to: &u32, _answer: Answer) {}
+
+    fn reply(&mut self, _to: &u32, _reply: &Reply) {}
 
     fn close(&mut self, _connection: &u32, _reason: ReasonCode) {}
 
@@ -71,6 +73,7 @@ fn record(random: &mut SplitMix) -> Record {
             client_id: pick(random, &["a", "b", "c", ""]).into(),
             expiry_s: pick(random, &[0, 1, 60, u32::MAX]),
             ends_at: pick(random, &[None, Some(Time(0)), Some(Time(1 << 30))]),
+            known_max: random.number() as u32 % 4,
         },
         4 => Record::SessionEnded { session },
         5..8 => Record::Subscribed {
@@ -139,8 +142,8 @@ fn any_records_restore_a_space() {
                 will: None,
             };
             let connected = space.connect(Time(600), number as u32, &connect, &mut out);
-            let key = connected.expect("there is room").key;
-            space.resume(Time(600), key, &mut out);
+            let connected = connected.expect("there is room");
+            space.open(Time(600), &connected, &mut out);
         }
         while space.next_timeout().is_some_and(|at| at <= Time(20_000)) {
             space.handle_timeout(Time(20_000), &mut out);
@@ -162,6 +165,9 @@ fn any_records_restore_a_space() {
         }
         let position = space.journal().position;
         space.handle_committed(Time(20_000), Position(position.0), &mut out);
+        while space.has_backlog() {
+            space.work(Time(20_000), 10, &mut out);
+        }
         assert!(space.is_empty(), "seed {seed}: {:?}", space.counts());
         assert_eq!(out.held, 0);
     }

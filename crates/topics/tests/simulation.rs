@@ -23,6 +23,7 @@ fn what_was_acknowledged_arrives() {
     // All that may go wrong has gone wrong.
     assert!(totals.restarts > 100, "{totals:?}");
     assert!(totals.cuts > 1_000, "{totals:?}");
+    assert!(totals.failures > 200, "{totals:?}");
     assert!(totals.taken_over > 300, "{totals:?}");
     assert!(totals.repeated > 300, "{totals:?}");
     assert!(totals.acknowledged > 5_000, "{totals:?}");

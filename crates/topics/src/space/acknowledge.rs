@@ -87,13 +87,16 @@ impl<H> Space<H> {
             false => ReasonCode::PacketIdentifierNotFound,
         };
         let mut position = 0;
-        if is_known && session.is_recorded() {
-            let session = session.number;
-            self.ledger.record(Record::Released {
-                session,
-                packet_id: id,
-            });
-            // With PUBCOMP, the client uses the identifier for another message.
+        if session.is_recorded() {
+            if is_known {
+                let session = session.number;
+                self.ledger.record(Record::Released {
+                    session,
+                    packet_id: id,
+                });
+            }
+            // With PUBCOMP, the client uses the identifier for another message. An earlier PUBREL may have released it,
+            // and wait for its commit.
             position = self.ledger.journal.position.0;
         }
         let answer = Answer::PubComp(id, reason);

@@ -1,5 +1,7 @@
 //! Acknowledgements leave, at once or after a commit.
 
+use std::collections::BTreeSet;
+
 use crosstie_mqtt::ReasonCode;
 
 use super::Space;
@@ -9,20 +11,34 @@ use crate::course::Source;
 use crate::incoming::Arrived;
 use crate::keys::SessionKey;
 use crate::line::What;
-use crate::{Answer, Outbox, Position, Time};
+use crate::session::Session;
+use crate::{Answer, Connected, ConnectionKey, Outbox, Position, Reply, Time};
 
 /// A publisher is not read while so many of its publications wait for later turns; while those of all publishers exceed
 /// their bound, a single one.
 const POSTPONED_MAX: u32 = 8;
 
 impl<H> Space<H> {
-    /// The store has committed everything up to `position`.
+    /// The store has committed everything up to `position`. What waited for it is sent: some at once, the rest by
+    /// [`Self::work`].
     pub fn handle_committed(&mut self, now: Time, position: Position, outbox: &mut impl Outbox<H>) {
         self.ledger.committed = self.ledger.committed.max(position.0);
-        while let Some(waiting) = self.line.take_due(self.ledger.committed) {
-            let key = waiting.session;
+        self.continue_line(now, self.config.limits.steps_max.max(1), outbox);
+    }
+
+    /// Serves those that have waited for a commit.
+    pub(super) fn continue_line(&mut self, now: Time, steps: usize, outbox: &mut impl Outbox<H>) {
+        for _ in 0..steps {
+            let Some(waiting) = self.line.take_due(self.ledger.committed) else {
+                return;
+            };
+            let (key, connection) = (waiting.session, waiting.connection);
             match waiting.what {
-                What::Answer(answer) => self.answer(key, waiting.connection, answer, outbox),
+                What::Answer(answer) => self.answer(key, connection, answer, outbox),
+                What::Reply(reply) => {
+                    self.count_reply(key, connection, false, outbox);
+                    self.give(now, (key, connection), &reply, outbox);
+                }
                 What::Send => {
                     if let Some(session) = self.clients.find_mut(key) {
                         session.awaits_commit = false;
@@ -33,39 +49,119 @@ impl<H> Space<H> {
         }
     }
 
-    /// The store has failed: it commits nothing up to `position`. Connections that wait for it are closed, because no
-    /// acknowledgement can tell a client that it has to repeat its message.
+    /// The store has failed to commit the records up to `position`. It keeps them and tries again, so that the next commit
+    /// has them, too. Connections whose messages and requests wait are closed meanwhile: a client that comes back sends
+    /// again what was not acknowledged. A message of QoS 2 stays known, and is answered after the commit.
     pub fn handle_not_committed(
         &mut self,
         now: Time,
         position: Position,
         outbox: &mut impl Outbox<H>,
     ) {
-        while let Some(waiting) = self.line.take_due(position.0) {
-            let key = waiting.session;
-            let Some(session) = self.clients.find_mut(key) else {
-                continue;
-            };
-            let mut waits = waiting.connection;
-            match waiting.what {
-                // The client sends the message again, and is answered then.
+        let mut waiting = BTreeSet::new();
+        for one in self.line.up_to(position.0) {
+            let connection = match &one.what {
                 What::Answer(Answer::PubRec(id, _)) => {
-                    let incoming = session.incoming.as_mut();
-                    let found = incoming.and_then(|incoming| incoming.take(id));
-                    waits = found.map_or(waits, |one| one.asked_by);
-                    charge_incoming(session, &mut self.ledger, outbox);
+                    let session = self.clients.find_mut(one.session);
+                    let incoming = session.and_then(|session| session.incoming.as_mut());
+                    let found = incoming.and_then(|incoming| incoming.find(*id));
+                    found.map_or(one.connection, |found| found.asked_by)
                 }
-                What::Answer(_) => {}
-                What::Send => session.awaits_commit = false,
-            }
-            if let Some(link) = session
-                .link
-                .as_ref()
-                .filter(|_| session.connection == waits)
-            {
+                What::Answer(Answer::PubAck(..)) | What::Reply(_) => one.connection,
+                // The client has nothing to repeat.
+                What::Answer(_) | What::Send => continue,
+            };
+            waiting.insert((one.session, connection));
+        }
+        for (key, connection) in waiting {
+            let session = self.clients.find(key);
+            let session = session.filter(|session| session.is_connected_as(connection));
+            if let Some(link) = session.and_then(|session| session.link.as_ref()) {
                 outbox.close(link, ReasonCode::ImplementationSpecificError);
                 self.detach(now, key, true, outbox);
             }
+        }
+    }
+
+    /// Opens a connection once its CONNECT is committed: the outbox is asked for CONNACK, then what waits is sent.
+    pub fn open(&mut self, now: Time, connected: &Connected, outbox: &mut impl Outbox<H>) {
+        self.reply_after(
+            now,
+            connected.position,
+            connected.key,
+            Reply::ConnAck,
+            outbox,
+        );
+    }
+
+    /// Answers SUBSCRIBE or UNSUBSCRIBE, once it is committed.
+    pub fn reply(
+        &mut self,
+        now: Time,
+        key: ConnectionKey,
+        reply: Reply,
+        outbox: &mut impl Outbox<H>,
+    ) {
+        let is_recorded = self.connected(key).is_some_and(Session::is_recorded);
+        let position = match is_recorded {
+            true => self.ledger.journal.position.0,
+            false => 0,
+        };
+        self.reply_after(now, position, key, reply, outbox);
+    }
+
+    fn reply_after(
+        &mut self,
+        now: Time,
+        position: u64,
+        key: ConnectionKey,
+        reply: Reply,
+        outbox: &mut impl Outbox<H>,
+    ) {
+        if self.ledger.is_committed(position) {
+            return self.give(now, (key.session, key.number), &reply, outbox);
+        }
+        let what = What::Reply(reply);
+        self.line.push(position, key.session, key.number, what);
+        self.count_reply(key.session, key.number, true, outbox);
+    }
+
+    /// Counts replies that wait with the acknowledgements that do: a client with many is not read.
+    fn count_reply(
+        &mut self,
+        key: SessionKey,
+        connection: u32,
+        waits: bool,
+        outbox: &mut impl Outbox<H>,
+    ) {
+        let session = self.clients.find_mut(key);
+        if let Some(session) = session.filter(|session| session.is_connected_as(connection)) {
+            let incoming = session.incoming.get_or_insert_default();
+            incoming.unacknowledged = match waits {
+                true => incoming.unacknowledged.saturating_add(1),
+                false => incoming.unacknowledged.saturating_sub(1),
+            };
+            self.pause_or_not(key, outbox);
+        }
+    }
+
+    fn give(
+        &mut self,
+        now: Time,
+        (key, connection): (SessionKey, u32),
+        reply: &Reply,
+        outbox: &mut impl Outbox<H>,
+    ) {
+        let session = self.clients.find_mut(key);
+        let Some(session) = session.filter(|session| session.is_connected_as(connection)) else {
+            return;
+        };
+        if let Some(link) = &session.link {
+            outbox.reply(link, reply);
+        }
+        if *reply == Reply::ConnAck {
+            session.is_open = true;
+            self.send(now, key, outbox);
         }
     }
 

@@ -7,10 +7,9 @@ use crosstie_mqtt::{ReasonCode, Version};
 use super::Space;
 use super::entries::{charge, session_bytes};
 use super::receive::is_within;
-use crate::few::Few;
 use crate::keys::SessionKey;
 use crate::session::{KeptWill, Session, SubscribedKey};
-use crate::{Connect, Connected, ConnectionKey, Outbox, Record, SessionNumber, Time};
+use crate::{Connect, Connected, ConnectionKey, Outbox, Record, Time};
 
 impl<H> Space<H> {
     /// Opens a session, or continues it. A connection with the same client identifier is closed (0x8E).
@@ -36,6 +35,7 @@ impl<H> Space<H> {
             true => self.random.client_id().into(),
             false => connect.client_id.into(),
         };
+        let position_before = self.ledger.journal.position.0;
         let mut found = self.clients.find_by_id(&client_id);
         if let Some(key) = found {
             self.take_over(now, key, outbox);
@@ -58,6 +58,7 @@ impl<H> Space<H> {
         let key = found.unwrap_or_else(|| self.begin(Arc::clone(&client_id)));
         let number = self.attach(key, handle, connect, expiry_s, outbox);
         self.keep_will(now, key, connect);
+        let position = self.ledger.journal.position.0;
         let is_cut = is_v5 && expiry_s != connect.session_expiry_s;
         Ok(Connected {
             key: ConnectionKey {
@@ -68,15 +69,19 @@ impl<H> Space<H> {
             client_id,
             is_assigned,
             session_expiry_s: is_cut.then_some(expiry_s),
+            position: if position > position_before {
+                position
+            } else {
+                0
+            },
         })
     }
 
-    /// Continues sending to a connection after CONNACK, or when it has space again.
+    /// Continues sending to a connection that has space again.
     pub fn resume(&mut self, now: Time, key: ConnectionKey, outbox: &mut impl Outbox<H>) {
         let Some(session) = self.connected_mut(key) else {
             return;
         };
-        session.is_open = true;
         session.is_full = false;
         self.send(now, key.session, outbox);
     }
@@ -105,27 +110,7 @@ impl<H> Space<H> {
     }
 
     pub(super) fn begin(&mut self, client_id: Arc<str>) -> SessionKey {
-        self.clients.insert(Session {
-            client_id,
-            link: None,
-            connection: 0,
-            packet_bytes_max: 0,
-            expiry_s: 0,
-            window: 0,
-            version: Version::V5,
-            is_open: false,
-            is_full: false,
-            awaits_commit: false,
-            is_scanning: false,
-            has_ended: false,
-            number: SessionNumber(0),
-            held: 0,
-            postponed: 0,
-            subscriptions: Few::None,
-            outgoing: None,
-            incoming: None,
-            rare: None,
-        })
+        self.clients.insert(Session::new(client_id))
     }
 
     /// Gives a session its connection; returns the connection's number.
@@ -170,12 +155,7 @@ impl<H> Space<H> {
             session.number = ledger.session_number();
         }
         if session.is_recorded() {
-            ledger.record(Record::Session {
-                session: session.number,
-                client_id: Arc::clone(&session.client_id),
-                expiry_s,
-                ends_at: None,
-            });
+            ledger.record(session.record(None));
         }
         ledger.counts.connected += 1;
         self.move_in_groups(key, true);

@@ -1,10 +1,12 @@
 //! The course of a publication through the space, in one turn or several.
 
+use std::sync::Arc;
+
 use crosstie_mqtt::{QoS, ReasonCode};
 
 use super::Space;
 use super::deliver::Form;
-use crate::course::{Course, Recording, Source, Target};
+use crate::course::{Course, Source, Target};
 use crate::fan::Fan;
 use crate::incoming::Arrived;
 use crate::keys::GroupKey;
@@ -45,7 +47,25 @@ impl<H> Space<H> {
             course.dealt += 1;
             self.deal(now, group, fan, course, outbox);
         }
-        true
+        self.conclude(source, fan.message.as_ref(), course, outbox);
+        self.send_stored(now, course, left, outbox)
+    }
+
+    /// Sends what has waited for the record of a message; false if the steps do not suffice.
+    pub(super) fn send_stored(
+        &mut self,
+        now: Time,
+        course: &mut Course,
+        steps: usize,
+        outbox: &mut impl Outbox<H>,
+    ) -> bool {
+        for _ in 0..steps {
+            let Some(key) = course.recording.stored.pop() else {
+                break;
+            };
+            self.send(now, key, outbox);
+        }
+        course.recording.stored.is_empty()
     }
 
     /// Collects the subscriptions that match; false if the steps do not suffice.
@@ -210,49 +230,38 @@ impl<H> Space<H> {
         self.shares.pick(group, has_space, keeps)
     }
 
-    /// Records and acknowledges a publication that is delivered to all.
-    pub(super) fn finish<O: Outbox<H>>(
+    /// Records and acknowledges a publication whose receivers are all served, once.
+    pub(super) fn conclude(
         &mut self,
-        now: Time,
         source: &Source,
-        mut course: Box<Course>,
-        message: Option<&Message>,
-        outbox: &mut O,
+        message: Option<&Arc<Message>>,
+        course: &mut Course,
+        outbox: &mut impl Outbox<H>,
     ) {
-        if let Some(message) = message.filter(|_| course.recording.is_long) {
-            self.record_long(&mut course.recording, message);
+        if std::mem::replace(&mut course.is_concluded, true) {
+            return;
+        }
+        let stored = message.filter(|message| message.holders.is_stored());
+        if let Some(message) = stored.filter(|_| course.recording.is_long) {
+            self.ledger.record(Record::Message {
+                message: message.number,
+                content: Arc::clone(message),
+            });
+            let position = self.ledger.journal.position.0;
+            course.recording.position = position;
+            message.holders.set_recorded(position);
         }
         if course.is_unmatched() {
             self.ledger.counts.unmatched += 1;
         }
-        self.acknowledge(source, &course, outbox);
-        for key in course.recording.stored.drain(..) {
-            self.send(now, key, outbox);
-        }
-        course.reset();
-        self.course = Some(course);
+        self.note_will_published(source);
+        self.acknowledge(source, course, outbox);
     }
 
-    /// Writes the records of a course that has taken several turns, all at once: none of them is committed alone.
-    fn record_long(&mut self, recording: &mut Recording, message: &Message) {
-        let mut stored = recording.stored.iter();
-        for record in recording.records.drain(..) {
-            let is_valid = match &record {
-                Record::Queued { place, .. } => {
-                    let session = stored.next().and_then(|key| self.clients.find(*key));
-                    let session = session.filter(|session| session.is_recorded());
-                    let outgoing = session.and_then(|session| session.outgoing.as_deref());
-                    outgoing.is_some_and(|outgoing| outgoing.find(*place).is_some())
-                }
-                _ => message.holders.is_stored(),
-            };
-            if is_valid {
-                self.ledger.record(record);
-                recording.position = self.ledger.journal.position.0;
-            }
-        }
-        let position = self.ledger.journal.position.0;
-        message.holders.set_recorded(position);
+    /// Keeps the memory of a publication that is done.
+    pub(super) fn put_back(&mut self, mut course: Box<Course>) {
+        course.reset();
+        self.course = Some(course);
     }
 
     fn acknowledge(&mut self, source: &Source, course: &Course, outbox: &mut impl Outbox<H>) {
@@ -271,6 +280,7 @@ impl<H> Space<H> {
             QoS::ExactlyOnce => Answer::PubRec(id, reason),
             _ => Answer::PubAck(id, reason),
         };
+        let mut position = course.recording.position;
         if source.qos == QoS::ExactlyOnce && session.is_recorded() {
             let incoming = session.incoming.as_mut();
             let found = incoming.and_then(|incoming| incoming.find(id));
@@ -279,14 +289,10 @@ impl<H> Space<H> {
                     session: session.number,
                     packet_id: id,
                 });
+                position = self.ledger.journal.position.0;
             }
         }
-        self.answer_after(
-            course.recording.position,
-            (key, source.connection),
-            answer,
-            outbox,
-        );
+        self.answer_after(position, (key, source.connection), answer, outbox);
     }
 }
 

@@ -173,7 +173,8 @@ fn send_plain<H, O: Outbox<H>>(
     }
 }
 
-/// Records an entry of a kept session, and its message with the first one.
+/// Records an entry of a kept session, and its message with the first one. In a long publication the record of the message
+/// is the last one: a restart drops entries without it, so that it has all of them or none.
 fn record(
     session: crate::SessionNumber,
     entry: &mut Entry,
@@ -182,19 +183,22 @@ fn record(
     ledger: &mut Ledger,
 ) {
     let message: &Arc<Message> = &entry.message;
-    let content = message.holders.add_stored().then(|| Record::Message {
-        message: message.number,
-        content: Arc::clone(message),
-    });
-    let queued = entry.record(session);
-    let records = content.into_iter().chain([queued]);
+    let is_first = message.holders.add_stored();
     if recording.is_long {
-        recording.records.extend(records);
-        recording.stored.push(key);
+        ledger.record(entry.record(session));
         entry.position = UNRECORDED;
+        if entry.qos == QoS::ExactlyOnce {
+            recording.stored.push(key);
+        }
         return;
     }
-    records.for_each(|record| ledger.record(record));
+    if is_first {
+        ledger.record(Record::Message {
+            message: message.number,
+            content: Arc::clone(message),
+        });
+    }
+    ledger.record(entry.record(session));
     entry.position = ledger.journal.position.0;
     recording.position = entry.position;
 }

@@ -15,7 +15,7 @@ use crate::keys::{GroupKey, SessionKey};
 use crate::outgoing::{DealtBy, Entry, Stage, UNRECORDED, identifiers};
 use crate::session::{Session, SubscribedKey};
 use crate::trie::Walk;
-use crate::{Outbox, Record, Time};
+use crate::{Outbox, Record, SessionNumber, Time};
 
 /// Steps of the input that ends a session. Most sessions need fewer.
 const STEPS_AT_ONCE: usize = 64;
@@ -35,9 +35,8 @@ impl<H> Space<H> {
         let Some(session) = self.clients.find_mut(key) else {
             return 0;
         };
-        let is_recorded = session.is_recorded();
         let number = session.number;
-        // With its session, all of its records go.
+        // From now on nothing of it is recorded: all of its records go at its end.
         session.number.0 = 0;
         session.has_ended = true;
         if let Some(ends_at) = session.ends_at() {
@@ -50,21 +49,50 @@ impl<H> Space<H> {
         }
         let client_id = Arc::clone(&session.client_id);
         self.clients.forget_id(key);
-        if is_recorded {
-            self.ledger.record(Record::SessionEnded { session: number });
+        if number.0 != 0 {
+            let closing = self.closing.entry(number).or_default();
+            // What remains of it, and this call.
+            closing.parts += 2;
+            closing.has_ended = true;
         }
         outbox.ended(&client_id);
         self.ending.push_back(Ending {
             key,
-            is_recorded,
+            number,
             returned,
         });
         let at_once = STEPS_AT_ONCE.min(self.config.limits.steps_max);
         let steps = self.continue_endings(now, at_once, outbox);
         if let Some(will) = will {
-            self.publish_will(now, (key, &client_id), &will, outbox);
+            self.publish_will(now, (key, number, &client_id), &will, outbox);
+        }
+        self.end_part(number);
+        if self.closing.contains_key(&number) {
+            self.ledger.record(Record::Session {
+                session: number,
+                client_id,
+                expiry_s: 0,
+                ends_at: Some(now),
+                known_max: 0,
+            });
         }
         steps
+    }
+
+    /// Records the end of a session with the last of its parts: before, a restart would lose its will, or messages that are
+    /// to be dealt to others.
+    pub(super) fn end_part(&mut self, number: SessionNumber) {
+        let Some(closing) = self.closing.get_mut(&number) else {
+            return;
+        };
+        closing.parts -= 1;
+        if closing.parts == 0 {
+            let has_ended = closing.has_ended;
+            self.closing.remove(&number);
+            if has_ended {
+                self.ledger.record(Record::SessionEnded { session: number });
+            }
+        }
     }
 
     /// Removes parts of sessions that have ended. Returns the number of steps.
@@ -104,18 +132,26 @@ impl<H> Space<H> {
         // Before its entries, which keep the records of their messages.
         if let Some(one) = ending.returned.pop_front() {
             self.deal_again(now, &one, outbox);
+            if ending.number.0 != 0 {
+                // Together with its records in another session, so that a restart does not deal it once more.
+                self.ledger.record(Record::Departed {
+                    session: ending.number,
+                    place: one.place,
+                });
+            }
             return Some(1);
         }
         let outgoing = session.outgoing.as_ref();
         if let Some(last) = outgoing.and_then(|outgoing| outgoing.len().checked_sub(1)) {
             let entry = remove_entry(session, last, &mut self.ledger, outbox);
-            if let Some(entry) = entry.filter(|_| ending.is_recorded) {
+            if let Some(entry) = entry.filter(|_| ending.number.0 != 0) {
                 self.ledger.release_stored(&entry.message);
             }
             return Some(1);
         }
         let session = self.clients.remove(ending.key)?;
         self.ledger.keep(-(session.held as isize));
+        self.end_part(ending.number);
         None
     }
 
@@ -139,6 +175,7 @@ impl<H> Space<H> {
                 message: Arc::clone(&entry.message),
                 qos: entry.qos,
                 group,
+                place: entry.place,
                 is_unrecorded: entry.recorded() == UNRECORDED,
             })
         });

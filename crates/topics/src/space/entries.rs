@@ -3,7 +3,7 @@
 use crosstie_mqtt::topic;
 
 use crate::ledger::Ledger;
-use crate::outgoing::{Entry, UNRECORDED};
+use crate::outgoing::Entry;
 use crate::session::Session;
 use crate::{Outbox, Record};
 
@@ -85,13 +85,10 @@ pub(super) fn release_entry<H>(
     ledger.release(&entry.message);
     ledger.counts.queued -= 1;
     if session.is_recorded() {
-        // An entry whose record is still to come: it will not be written.
-        if entry.recorded() != UNRECORDED {
-            ledger.record(Record::Departed {
-                session: session.number,
-                place: entry.place,
-            });
-        }
+        ledger.record(Record::Departed {
+            session: session.number,
+            place: entry.place,
+        });
         ledger.release_stored(&entry.message);
     }
     charge(session, -entry_bytes(entry), ledger, outbox);

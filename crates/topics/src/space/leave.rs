@@ -9,7 +9,7 @@ use super::{Space, Timer};
 use crate::course::Source;
 use crate::keys::SessionKey;
 use crate::session::KeptWill;
-use crate::{ConnectionKey, Content, Outbox, Record, Time, Violation};
+use crate::{ConnectionKey, Content, Outbox, Record, SessionNumber, Time, Violation};
 
 impl<H> Space<H> {
     /// Ends a connection by DISCONNECT. The will stays only if the reason is not 0.
@@ -118,12 +118,7 @@ impl<H> Space<H> {
         let ends_at = now.after_s(session.expiry_s);
         session.rare_mut().ends_at = Some(ends_at);
         if session.is_recorded() {
-            self.ledger.record(Record::Session {
-                session: session.number,
-                client_id: Arc::clone(&session.client_id),
-                expiry_s: session.expiry_s,
-                ends_at: Some(ends_at),
-            });
+            self.ledger.record(session.record(Some(ends_at)));
         }
         self.idle
             .extend(session.idle_until().map(|ends_at| (ends_at, key)));
@@ -160,36 +155,49 @@ impl<H> Space<H> {
         let Some(will) = session.take_will() else {
             return;
         };
-        if session.is_recorded() {
-            self.ledger.record(Record::WillGone {
-                session: session.number,
-            });
-        }
+        let number = session.number;
         let client_id = Arc::clone(&session.client_id);
-        self.publish_will(now, (key, &client_id), &will, outbox);
+        self.publish_will(now, (key, number, &client_id), &will, outbox);
     }
 
     pub(super) fn publish_will(
         &mut self,
         now: Time,
-        (key, client_id): (SessionKey, &str),
+        (key, number, client_id): (SessionKey, SessionNumber, &str),
         will: &KeptWill,
         outbox: &mut impl Outbox<H>,
     ) {
         self.ledger.counts.wills += 1;
         self.ledger.release(&will.message);
-        if let Some(content) = will.message.content(now) {
-            let content = Content {
-                expiry_s: will.expiry_s,
-                ..content
-            };
-            if outbox.publish_will(client_id, &content) {
-                let source = Source {
-                    will_of: Some(key),
-                    ..Source::OUTSIDE
-                };
-                self.publish_from(now, source, &content, outbox);
-            }
+        if number.0 != 0 {
+            self.closing.entry(number).or_default().parts += 1;
         }
+        let source = Source {
+            will_of: Some(key),
+            will_number: number,
+            ..Source::OUTSIDE
+        };
+        let content = will.message.content(now).map(|content| Content {
+            expiry_s: will.expiry_s,
+            ..content
+        });
+        match content.filter(|content| outbox.publish_will(client_id, content)) {
+            Some(content) => self.publish_from(now, source, &content, outbox),
+            None => self.note_will_published(&source),
+        }
+    }
+
+    /// Records that a will is gone, with the last records of its publication.
+    pub(super) fn note_will_published(&mut self, source: &Source) {
+        let number = source.will_number;
+        if number.0 == 0 {
+            return;
+        }
+        let session = source.will_of.and_then(|key| self.clients.find(key));
+        // A later connection may have replaced the record by its own will.
+        if session.is_some_and(|one| one.number == number && one.will().is_none()) {
+            self.ledger.record(Record::WillGone { session: number });
+        }
+        self.end_part(number);
     }
 }

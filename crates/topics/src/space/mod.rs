@@ -26,12 +26,12 @@ mod timeouts;
 mod unsubscribe;
 mod work;
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use crate::clients::Clients;
 use crate::course::{Course, Job};
-use crate::ending::Ending;
+use crate::ending::{Closing, Ending};
 use crate::fan::Buffers;
 use crate::keys::SessionKey;
 use crate::ledger::Ledger;
@@ -42,17 +42,17 @@ use crate::session::Session;
 use crate::shares::Shares;
 use crate::timers::Timers;
 use crate::trie::Trie;
-use crate::{ConnectionKey, Counts, Journal, SpaceConfig, SpaceLimits, Time};
+use crate::{ConnectionKey, Counts, Journal, SessionNumber, SpaceConfig, SpaceLimits, Time};
 
 /// One topic space. `H` is the type by which its owner names a connection to the [`Outbox`].
 ///
 /// Inputs, each under the owner's lock:
 ///
-/// 1. [`Self::connect`] for the CONNECT of an authenticated client; the owner sends CONNACK, then calls
-///    [`Self::resume`], which sends what waits.
+/// 1. [`Self::connect`] for the CONNECT of an authenticated client, then [`Self::open`]. The owner sends CONNACK, and
+///    reads further packets, when the outbox asks for it.
 /// 2. [`Self::receive`] for each PUBLISH, then [`Self::publish`] once it is authorized or [`Self::refuse`].
-/// 3. [`Self::subscribe`] and [`Self::unsubscribe`] return the codes of SUBACK and UNSUBACK, which the owner sends before
-///    any other input: retained messages follow by [`Self::work`].
+/// 3. [`Self::subscribe`] and [`Self::unsubscribe`] return the codes of SUBACK and UNSUBACK, which the owner passes to
+///    [`Self::reply`] before any other input: retained messages follow by [`Self::work`].
 /// 4. [`Self::handle_puback`], [`Self::handle_pubrec`], [`Self::handle_pubrel`], [`Self::handle_pubcomp`].
 /// 5. [`Self::resume`] when a connection that has refused a message as [`crate::Refused::Full`] has space.
 /// 6. [`Self::disconnect`] for DISCONNECT, [`Self::lose`] when a connection ends in any other way. Only one of them is
@@ -62,7 +62,8 @@ use crate::{ConnectionKey, Counts, Journal, SpaceConfig, SpaceLimits, Time};
 ///    messages and the end of a session do a part of their work at once. Until then the publisher's acknowledgement waits.
 ///
 /// After each input the owner takes the records of [`Self::journal`] and hands them to a store, which answers by
-/// [`Self::handle_committed`] or [`Self::handle_not_committed`] in the order of positions.
+/// [`Self::handle_committed`] or [`Self::handle_not_committed`] in the order of positions. A store that fails keeps the
+/// records, and commits them before later ones.
 #[derive(Debug)]
 pub struct Space<H> {
     config: SpaceConfig,
@@ -86,6 +87,7 @@ pub struct Space<H> {
     idle: BTreeSet<(Time, SessionKey)>,
     /// Sessions that have ended, and still have parts.
     ending: VecDeque<Ending>,
+    closing: BTreeMap<SessionNumber, Closing>,
     /// Sessions that are sent retained messages.
     scanning: VecDeque<SessionKey>,
     ledger: Ledger,
@@ -129,6 +131,7 @@ impl<H> Space<H> {
             receivers_postponed: 0,
             idle: BTreeSet::new(),
             ending: VecDeque::new(),
+            closing: BTreeMap::new(),
             scanning: VecDeque::new(),
             ledger,
             course: None,
@@ -172,6 +175,7 @@ impl<H> Space<H> {
         let kept = [counts.sessions, counts.subscriptions, counts.queued];
         let places = [self.trie.len(), self.shares.len(), self.retained.len()];
         let lines = [self.scanning.len(), self.line.len(), self.ending.len()];
+        let places = places.into_iter().chain([self.closing.len()]);
         let mut all = kept
             .into_iter()
             .chain(places)

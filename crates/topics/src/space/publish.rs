@@ -8,7 +8,7 @@ use super::Space;
 use crate::course::{Job, Source};
 use crate::fan::Fan;
 use crate::incoming::Arrived;
-use crate::{Answer, ConnectionKey, Content, Message, Outbox, Record, Time};
+use crate::{Answer, ConnectionKey, Content, Message, Outbox, Record, SessionNumber, Time};
 
 /// A retained message has no room.
 struct NoRoom;
@@ -27,6 +27,7 @@ impl<H> Space<H> {
         let mut source = Source {
             publisher: Some(key.session),
             will_of: None,
+            will_number: SessionNumber(0),
             connection: key.number,
             packet_id,
             qos: content.qos,
@@ -207,18 +208,23 @@ impl<H> Space<H> {
                 None => self.outside_postponed > 0,
             },
         };
-        let mut message = message;
-        let steps = self.config.limits.steps_max;
         if waits && self.exceeds_postponed(2) && !source.is_repeatable() {
             self.ledger.counts.dropped_postponed += 1;
             self.course = Some(course);
-            return;
+            return self.note_will_published(&source);
         }
-        if waits {
-            // A later subscription is sent a retained message of this or a later publication by its scan, not this one.
-            self.walk(content.topic, &mut course, &mut { steps });
-            course.recording.is_long = true;
-        }
+        // A later subscription is sent a retained message of this or a later publication by its scan, not this one.
+        let mut steps = self.config.limits.steps_max;
+        self.walk(content.topic, &mut course, &mut steps);
+        course.recording.is_long |= waits;
+        let mut message = match message {
+            // Entries of a scan have the retained one, and a record of it before this publication ends.
+            Some(retained) if course.recording.is_long && self.ledger.is_stored => {
+                let number = self.ledger.message_number();
+                Some(Arc::new(retained.renumbered(number)))
+            }
+            other => other,
+        };
         if !waits {
             let mut fan = Fan::<O::Shared>::new(*content, self.buffers.take());
             fan.message = message;
@@ -226,7 +232,7 @@ impl<H> Space<H> {
             self.buffers = Some(fan.buffers);
             message = fan.message;
             if is_done {
-                return self.finish(now, &source, course, message.as_deref(), outbox);
+                return self.put_back(course);
             }
         }
         let message = message.unwrap_or_else(|| self.ledger.message(content, now));

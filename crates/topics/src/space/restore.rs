@@ -10,7 +10,7 @@ use super::{Space, Timer};
 use crate::incoming::{Arrived, Id};
 use crate::keys::SessionKey;
 use crate::outgoing::{DealtBy, Entry, Identifiers, Outgoing, Stage};
-use crate::session::KeptWill;
+use crate::session::{KeptWill, Session};
 use crate::subscribers::PackedOptions;
 use crate::{Message, MessageNumber, Outbox, Record, SessionNumber, Time};
 
@@ -30,6 +30,20 @@ struct FoundSession {
     client_id: Arc<str>,
     expiry_s: u32,
     ends_at: Option<Time>,
+    known_max: u32,
+}
+
+impl FoundSession {
+    fn ends_at(&self, now: Time) -> Time {
+        self.ends_at.unwrap_or_else(|| now.after_s(self.expiry_s))
+    }
+
+    /// When its last connection ended.
+    fn left_at(&self, now: Time) -> Time {
+        let expiry_ms = u64::from(self.expiry_s) * 1000;
+        let left_at = self.ends_at.map(|at| at.0.saturating_sub(expiry_ms));
+        left_at.map_or(now, Time)
+    }
 }
 
 struct Queued {
@@ -43,7 +57,8 @@ struct Queued {
 
 impl<H> Space<H> {
     /// Restores what a store has kept, before any other input: the records in the order in which they were made, or of all
-    /// records about one subject the last, in any order. Those that belong to nothing are dropped.
+    /// records about one subject the last, in any order. Those that belong to nothing are dropped. `now` is not before the
+    /// last record, whatever the machine's clock shows: the numbers of this run follow from it.
     pub fn restore(
         &mut self,
         now: Time,
@@ -51,19 +66,24 @@ impl<H> Space<H> {
         outbox: &mut impl Outbox<H>,
     ) {
         let mut found = Found::default();
-        self.ledger.begin_run(now);
         records.into_iter().for_each(|record| found.add(record));
+        self.ledger.begin_run(now, found.greatest());
         let mut keys = BTreeMap::new();
-        for (number, session) in std::mem::take(&mut found.sessions) {
-            match self.restore_session(now, number, &session) {
-                Some(key) => drop(keys.insert(number, key)),
-                None => self.ledger.record(Record::SessionEnded { session: number }),
-            }
+        let mut ended = Vec::new();
+        // Of two sessions of one client, the earlier one has ended.
+        for (number, session) in found.sessions.iter().rev() {
+            let key = self.restore_session(now, *number, session);
+            keys.insert(*number, key);
+            let is_live = self.clients.find_by_id(&session.client_id) == Some(key);
+            ended.extend((!is_live).then_some(key));
+        }
+        for number in found.strangers() {
+            self.ledger.record(Record::SessionEnded { session: number });
         }
         for ((number, filter), (options, identifier)) in std::mem::take(&mut found.subscriptions) {
             if let Some(key) = keys.get(&number) {
                 let options = PackedOptions::of(options);
-                // A bound that is lower now does not end it.
+                // What is no filter has matched nothing.
                 let _ = self.add_subscription(*key, &filter, identifier, options, outbox);
             }
         }
@@ -81,8 +101,8 @@ impl<H> Space<H> {
             }
         }
         for (number, will) in std::mem::take(&mut found.wills) {
-            if let Some(key) = keys.get(&number) {
-                self.restore_will(now, *key, will);
+            if let (Some(key), Some(session)) = (keys.get(&number), found.sessions.get(&number)) {
+                self.restore_will(session.left_at(now), *key, will);
             }
         }
         for (_, message) in std::mem::take(&mut found.retained) {
@@ -90,30 +110,64 @@ impl<H> Space<H> {
             self.ledger.hold_retained(&message);
             self.retained.insert(message, 0);
         }
+        for key in keys.into_values() {
+            self.begin_absence(key, &found);
+        }
+        for key in ended {
+            self.remove_session(now, key, outbox);
+        }
     }
 
-    /// None if the session has ended with its connection.
     fn restore_session(
         &mut self,
         now: Time,
         number: SessionNumber,
         found: &FoundSession,
-    ) -> Option<SessionKey> {
-        if found.expiry_s == 0 || self.clients.find_by_id(&found.client_id).is_some() {
-            return None;
+    ) -> SessionKey {
+        let client_id = Arc::clone(&found.client_id);
+        let has_ended = found.expiry_s == 0 || self.clients.find_by_id(&client_id).is_some();
+        let key = match has_ended {
+            false => self.begin(client_id),
+            true => self.clients.insert_ended(Session::new(client_id)),
+        };
+        if let Some(session) = self.clients.find_mut(key) {
+            session.number = number;
+            session.expiry_s = found.expiry_s;
+            // The restart has ended its connection.
+            session.rare_mut().ends_at = Some(found.ends_at(now));
+            let bytes = session_bytes(&found.client_id);
+            session.held = bytes as usize;
+            self.ledger.keep(bytes);
         }
-        let key = self.begin(Arc::clone(&found.client_id));
-        // The restart has ended its connection.
-        let ends_at = found.ends_at.unwrap_or_else(|| now.after_s(found.expiry_s));
-        let session = self.clients.find_mut(key)?;
-        session.number = number;
-        session.expiry_s = found.expiry_s;
-        session.rare_mut().ends_at = Some(ends_at);
-        let bytes = session_bytes(&found.client_id);
-        session.held = bytes as usize;
-        self.ledger.keep(bytes);
-        self.set_timer(ends_at, Timer::Session(key));
-        Some(key)
+        key
+    }
+
+    /// Lets a restored session wait for its client.
+    fn begin_absence(&mut self, key: SessionKey, found: &Found) {
+        let Some(session) = self.clients.find_mut(key) else {
+            return;
+        };
+        let known = found.sessions.get(&session.number);
+        let known_max = known.map_or(0, |known| known.known_max as usize);
+        let mut timers = Vec::new();
+        if let Some(outgoing) = &mut session.outgoing {
+            outgoing.set_known(known_max);
+            outgoing.sweeps_at = outgoing.next_expiry();
+            timers.extend(outgoing.sweeps_at.map(|at| (at, Timer::Messages(key))));
+        }
+        if let Some(ends_at) = session.ends_at() {
+            timers.push((ends_at, Timer::Session(key)));
+            // The next restart does not begin it anew.
+            if known.is_some_and(|known| known.ends_at.is_none()) {
+                let record = session.record(Some(ends_at));
+                self.ledger.record(record);
+            }
+        }
+        self.idle
+            .extend(session.idle_until().map(|ends_at| (ends_at, key)));
+        for (at, timer) in timers {
+            self.set_timer(at, timer);
+        }
     }
 
     fn restore_queues(
@@ -127,14 +181,15 @@ impl<H> Space<H> {
             messages.insert(number, Arc::new(message.renumbered(number)));
         }
         let first_place = self.ledger.first_place;
-        let in_flight_max = usize::from(self.config.limits.in_flight_max);
         // In the order of the places of each session.
         for ((number, place), queued) in std::mem::take(&mut found.queued) {
-            let Some(message) = messages.get(&queued.message) else {
-                continue;
-            };
             let key = keys.get(&number);
             let Some(session) = key.and_then(|key| self.clients.find_mut(*key)) else {
+                continue;
+            };
+            let Some(message) = messages.get(&queued.message) else {
+                let session = number;
+                self.ledger.record(Record::Departed { session, place });
                 continue;
             };
             self.ledger.hold(message);
@@ -158,11 +213,14 @@ impl<H> Space<H> {
                     true => DealtBy::SOME,
                     false => DealtBy::NONE,
                 },
-                // Those of a window may have been sent.
-                is_repeated: outgoing.len() < in_flight_max,
+                is_repeated: false,
             };
             let own_bytes = entry_bytes(&entry);
             outgoing.push(entry);
+            if queued.is_forwarded {
+                // It was sent, and so were those before it.
+                outgoing.set_known(outgoing.len());
+            }
             charge(session, own_bytes, &mut self.ledger, outbox);
         }
         for (number, message) in messages {
@@ -175,13 +233,13 @@ impl<H> Space<H> {
     /// The will of a connection that the restart has ended, or whose delay had begun.
     fn restore_will(
         &mut self,
-        now: Time,
+        left_at: Time,
         key: SessionKey,
         (message, expiry_s, delay_s): (Arc<Message>, Option<u32>, u32),
     ) {
         let message = Arc::new(message.renumbered(self.ledger.message_number()));
         self.ledger.hold(&message);
-        let due_at = now.after_s(delay_s);
+        let due_at = left_at.after_s(delay_s);
         if let Some(session) = self.clients.find_mut(key) {
             session.rare_mut().will = Some(KeptWill {
                 message,
@@ -195,6 +253,26 @@ impl<H> Space<H> {
 }
 
 impl Found {
+    /// The greatest number of a session, of a message, of a place.
+    fn greatest(&self) -> [u64; 3] {
+        let session = self.sessions.keys().next_back();
+        let message = self.messages.keys().next_back();
+        let place = self.queued.keys().map(|(_, place)| *place).max();
+        let numbers = [session.map(|one| one.0), message.map(|one| one.0), place];
+        numbers.map(Option::unwrap_or_default)
+    }
+
+    /// Sessions without a record of their own.
+    fn strangers(&self) -> BTreeSet<SessionNumber> {
+        let subscriptions = self.subscriptions.keys().map(|(session, _)| *session);
+        let queued = self.queued.keys().map(|(session, _)| *session);
+        let received = self.received.iter().map(|(session, _)| *session);
+        let wills = self.wills.keys().copied();
+        let all = subscriptions.chain(queued).chain(received).chain(wills);
+        all.filter(|session| !self.sessions.contains_key(session))
+            .collect()
+    }
+
     fn add(&mut self, record: Record) {
         match record {
             Record::Session {
@@ -202,11 +280,13 @@ impl Found {
                 client_id,
                 expiry_s,
                 ends_at,
+                known_max,
             } => {
                 let found = FoundSession {
                     client_id,
                     expiry_s,
                     ends_at,
+                    known_max,
                 };
                 self.sessions.insert(session, found);
             }

@@ -63,7 +63,7 @@ pub(super) fn send_waiting<H, O: Outbox<H>>(
             return;
         };
         let recorded = entry.recorded();
-        if recorded == UNRECORDED {
+        if recorded == UNRECORDED && entry.qos == QoS::ExactlyOnce {
             return;
         }
         // A packet identifier of QoS 2 that the client knows must survive, and so must the PUBREC that PUBREL follows.

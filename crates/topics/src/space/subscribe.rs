@@ -63,7 +63,10 @@ impl<H> Space<H> {
         outbox: &mut impl Outbox<H>,
     ) -> ReasonCode {
         let options = PackedOptions::of(wanted.options);
-        let made = match self.add_subscription(key, wanted.filter, identifier, options, outbox) {
+        let made = self.check_bounds(key, wanted.filter);
+        let made = made
+            .and_then(|()| self.add_subscription(key, wanted.filter, identifier, options, outbox));
+        let made = match made {
             Ok(made) => made,
             Err(reason) => {
                 self.ledger.counts.refused_subscriptions += 1;
@@ -96,7 +99,32 @@ impl<H> Space<H> {
         ReasonCode::granted(wanted.options.qos)
     }
 
-    /// Makes a subscription, or replaces the one with the same filter.
+    /// Whether a session may have a subscription, or one more.
+    fn check_bounds(&mut self, session_key: SessionKey, filter: &str) -> Result<(), ReasonCode> {
+        let (path, name) = split(filter)?;
+        let limits = &self.config.limits;
+        let levels = topic::levels(path).count();
+        if filter.len() > limits.topic_bytes_max || levels > limits.levels_max {
+            self.ledger.counts.refused_topics += 1;
+            return Err(ReasonCode::TopicFilterInvalid);
+        }
+        let Some(session) = self.clients.find(session_key) else {
+            return Err(ReasonCode::UnspecifiedError);
+        };
+        let known = self.find_filter(path, name);
+        if known.is_some_and(|key| session.find_subscribed(key).is_ok()) {
+            return Ok(());
+        }
+        let is_full = session.subscriptions.len() >= limits.session_subscriptions_max
+            || self.ledger.counts.subscriptions >= limits.subscriptions_max
+            || self.trie.len() + levels > limits.filter_levels_max;
+        match is_full {
+            true => Err(ReasonCode::QuotaExceeded),
+            false => Ok(()),
+        }
+    }
+
+    /// Makes a subscription, or replaces the one with the same filter. One that a store has kept may exceed the bounds.
     pub(super) fn add_subscription(
         &mut self,
         session_key: SessionKey,
@@ -105,15 +133,7 @@ impl<H> Space<H> {
         options: PackedOptions,
         outbox: &mut impl Outbox<H>,
     ) -> Result<Made, ReasonCode> {
-        let share = topic::split_share(filter).map_err(|_| ReasonCode::TopicFilterInvalid)?;
-        let path = share.as_ref().map_or(filter, |share| share.filter);
-        let name = share.map(|share| share.name);
-        let limits = &self.config.limits;
-        let levels = topic::levels(path).count();
-        if filter.len() > limits.topic_bytes_max || levels > limits.levels_max {
-            self.ledger.counts.refused_topics += 1;
-            return Err(ReasonCode::TopicFilterInvalid);
-        }
+        let (path, name) = split(filter)?;
         let Some(session) = self.clients.find(session_key) else {
             return Err(ReasonCode::UnspecifiedError);
         };
@@ -127,12 +147,6 @@ impl<H> Space<H> {
                 is_new: false,
                 is_shared: name.is_some(),
             });
-        }
-        if session.subscriptions.len() >= limits.session_subscriptions_max
-            || self.ledger.counts.subscriptions >= limits.subscriptions_max
-            || self.trie.len() + levels > limits.filter_levels_max
-        {
-            return Err(ReasonCode::QuotaExceeded);
         }
         let subscriber = Subscriber {
             session: session_key.index(),
@@ -238,4 +252,11 @@ impl<H> Space<H> {
             None => filter.into(),
         }
     }
+}
+
+/// The path of a filter, and the name of its group if it is a shared one.
+fn split(filter: &str) -> Result<(&str, Option<&str>), ReasonCode> {
+    let share = topic::split_share(filter).map_err(|_| ReasonCode::TopicFilterInvalid)?;
+    let path = share.as_ref().map_or(filter, |share| share.filter);
+    Ok((path, share.map(|share| share.name)))
 }

@@ -10,12 +10,14 @@ use crate::{Outbox, Time};
 impl<H> Space<H> {
     pub fn has_backlog(&self) -> bool {
         let has_publications = !self.backlog.is_empty() || !self.wills.is_empty();
-        has_publications || !self.scanning.is_empty() || !self.ending.is_empty()
+        let is_due = self.line.is_due(self.ledger.committed);
+        has_publications || is_due || !self.scanning.is_empty() || !self.ending.is_empty()
     }
 
-    /// Continues postponed work, some `steps` of each kind: a step is a receiver, a retained message that is looked at, or
-    /// a subscription or message of a session that has ended.
+    /// Continues postponed work, some `steps` of each kind: a step is a receiver, an acknowledgement that has waited for a
+    /// commit, a retained message that is looked at, or a subscription or message of a session that has ended.
     pub fn work(&mut self, now: Time, steps: usize, outbox: &mut impl Outbox<H>) {
+        self.continue_line(now, steps, outbox);
         self.continue_publications(now, steps, outbox);
         self.continue_scan(now, steps, outbox);
         self.continue_endings(now, steps, outbox);
@@ -75,15 +77,22 @@ impl<H> Space<H> {
         outbox: &mut O,
     ) {
         self.receivers_postponed -= job.weight();
-        let mut is_done = true;
-        // The receivers of an expired message are not served.
-        if let Some(content) = job.message.content(now) {
-            let buffers = self.buffers.take();
-            let mut fan = Fan::<O::Shared>::new(content, buffers);
-            fan.message = Some(std::sync::Arc::clone(&job.message));
-            is_done = self.run(now, &job.source, &mut fan, &mut job.course, steps, outbox);
-            self.buffers = Some(fan.buffers);
-        }
+        let course = &mut job.course;
+        let is_done = match job.message.content(now) {
+            Some(content) => {
+                let buffers = self.buffers.take();
+                let mut fan = Fan::<O::Shared>::new(content, buffers);
+                fan.message = Some(std::sync::Arc::clone(&job.message));
+                let is_done = self.run(now, &job.source, &mut fan, course, steps, outbox);
+                self.buffers = Some(fan.buffers);
+                is_done
+            }
+            // Further receivers of an expired message are not served.
+            None => {
+                self.conclude(&job.source, Some(&job.message), course, outbox);
+                self.send_stored(now, course, steps, outbox)
+            }
+        };
         if !is_done {
             self.receivers_postponed += job.weight();
             self.charge_course(&mut job);
@@ -97,7 +106,7 @@ impl<H> Space<H> {
             charged,
         } = job;
         self.ledger.keep(-charged);
-        self.finish(now, &source, course, Some(&message), outbox);
+        self.put_back(course);
         self.ledger.release(&message);
         self.count_postponed(&source, false, outbox);
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crosstie_mqtt::{Decoded, Delivery, PacketId, QoS, ReasonCode, Version, decode};
-use crosstie_topics::{Answer, Outbox, Packet, Refused};
+use crosstie_topics::{Answer, Outbox, Packet, Refused, Reply};
 
 #[derive(Default)]
 pub(crate) struct Receivers {
@@ -19,6 +19,8 @@ pub(crate) struct Receiver {
     window: u16,
     packet_bytes_max: u32,
     pub(crate) is_full: bool,
+    /// CONNACK has come.
+    pub(crate) is_open: bool,
     in_flight: BTreeMap<PacketId, Stage>,
 }
 
@@ -39,6 +41,7 @@ impl Receiver {
             window,
             packet_bytes_max,
             is_full: false,
+            is_open: false,
             in_flight: BTreeMap::new(),
         }
     }
@@ -100,6 +103,7 @@ impl Outbox<u32> for Receivers {
         shared: &mut Option<Vec<u8>>,
     ) -> Result<(), Refused> {
         let receiver = self.open.get_mut(to).expect("an open connection");
+        assert!(receiver.is_open, "nothing before CONNACK");
         if receiver.is_full {
             return Err(Refused::Full);
         }
@@ -131,6 +135,7 @@ impl Outbox<u32> for Receivers {
 
     fn acknowledge(&mut self, to: &u32, answer: Answer) {
         let receiver = self.open.get_mut(to).expect("an open connection");
+        assert!(receiver.is_open, "nothing before CONNACK");
         if let Answer::PubRel(id, ReasonCode::Success) = answer {
             // Only a PUBLISH of this connection counts.
             let stage = receiver.in_flight.entry(id).or_insert(Stage::Earlier);
@@ -138,6 +143,12 @@ impl Outbox<u32> for Receivers {
                 *stage = Stage::Released;
             }
         }
+    }
+
+    fn reply(&mut self, to: &u32, reply: &Reply) {
+        let receiver = self.open.get_mut(to).expect("an open connection");
+        assert_ne!(receiver.is_open, *reply == Reply::ConnAck);
+        receiver.is_open = true;
     }
 
     fn close(&mut self, connection: &u32, _reason: ReasonCode) {

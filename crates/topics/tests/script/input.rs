@@ -2,7 +2,7 @@
 
 use crosstie_mqtt::{Options, PacketId, PropertiesBuf, Property, QoS, ReasonCode, RetainHandling};
 use crosstie_script::{number, pairs};
-use crosstie_topics::{Arrival, ConnectionKey, Content, Received, Wanted};
+use crosstie_topics::{Arrival, ConnectionKey, Content, Received, Reply, Wanted};
 
 use super::{Player, reason};
 
@@ -85,7 +85,8 @@ impl Player {
             "unsubscribe" => {
                 let mut codes = Vec::new();
                 self.with(|space, _, out| space.unsubscribe(key, words, &mut codes, out));
-                self.answer(who, "unsuback", &codes);
+                let reply = Reply::UnsubAck(PacketId::FIRST, codes.into());
+                self.with(|space, now, out| space.reply(now, key, reply, out));
             }
             "puback" => {
                 let id = id()?;
@@ -199,21 +200,15 @@ impl Player {
         let result = self.with(|space, now, out| {
             space.subscribe(now, key, identifier, &wanted, &mut codes, out)
         });
-        self.is_work_manual = is_work_manual;
         match result {
-            Ok(()) => self.answer(who, "suback", &codes),
+            Ok(()) => {
+                let reply = Reply::SubAck(PacketId::FIRST, codes.into());
+                self.with(|space, now, out| space.reply(now, key, reply, out));
+            }
             Err(violation) => self.fail(who, key, violation),
         }
+        self.is_work_manual = is_work_manual;
         self.with(|_, _, _| ());
         Ok(())
-    }
-
-    fn answer(&mut self, who: char, packet: &str, codes: &[ReasonCode]) {
-        let codes = codes.iter().map(|code| match code.octet() {
-            octet @ 0..0x10 => format!(" {octet}"),
-            octet => format!(" {octet:#04x}"),
-        });
-        let text = format!("{packet}{}", codes.collect::<String>());
-        self.out.stage.push(who, text);
     }
 }

@@ -223,9 +223,9 @@ impl Player {
         if let Some(expiry_s) = connected.session_expiry_s {
             text += &format!(" expiry={expiry_s}");
         }
-        self.out.stage.push(who, text);
+        self.out.connecting.insert(who, text);
         self.connections.insert(who, connected.key);
-        self.with(|space, now, out| space.resume(now, connected.key, out));
+        self.with(|space, now, out| space.open(now, &connected, out));
     }
 
     fn key(&self, who: char) -> Result<ConnectionKey, String> {

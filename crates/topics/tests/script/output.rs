@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use crosstie_mqtt::{Decoded, Delivery, ReasonCode, Version, decode};
 use crosstie_script::Stage;
-use crosstie_topics::{Answer, Content, Outbox, Packet, Refused};
+use crosstie_topics::{Answer, Content, Outbox, Packet, Refused, Reply};
 
 #[derive(Default)]
 pub(super) struct Recorder {
@@ -13,6 +13,8 @@ pub(super) struct Recorder {
     pub(super) versions: BTreeMap<char, Version>,
     pub(super) full: BTreeSet<char>,
     pub(super) held: BTreeMap<char, isize>,
+    /// CONNACKs that are not due.
+    pub(super) connecting: BTreeMap<char, String>,
     /// The space has ended these connections.
     pub(super) closed: Vec<char>,
     /// Interests and ends of sessions are written down.
@@ -56,6 +58,15 @@ impl Outbox<char> for Recorder {
         self.stage.push(to, text);
     }
 
+    fn reply(&mut self, to: &char, reply: &Reply) {
+        let text = match reply {
+            Reply::ConnAck => self.connecting.remove(to).expect("is connecting"),
+            Reply::SubAck(_, codes) => with_codes("suback", codes),
+            Reply::UnsubAck(_, codes) => with_codes("unsuback", codes),
+        };
+        self.stage.push(to, text);
+    }
+
     fn close(&mut self, connection: &char, reason: ReasonCode) {
         let text = format!("closed {:#04x}", reason.octet());
         self.stage.push(connection, text);
@@ -91,6 +102,14 @@ impl Outbox<char> for Recorder {
             self.stage.push('-', format!("ended {client_id}"));
         }
     }
+}
+
+fn with_codes(packet: &str, codes: &[ReasonCode]) -> String {
+    let codes = codes.iter().map(|code| match code.octet() {
+        octet @ 0..0x10 => format!(" {octet}"),
+        octet => format!(" {octet:#04x}"),
+    });
+    format!("{packet}{}", codes.collect::<String>())
 }
 
 /// A PUBLISH as it is written in a script.

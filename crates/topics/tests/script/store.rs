@@ -29,6 +29,13 @@ impl Store {
         last
     }
 
+    /// The position of the last of so many inputs that are not committed.
+    #[allow(dead_code, reason = "not every test fails commits in this way")]
+    pub(crate) fn uncommitted(&self, inputs_max: usize) -> Option<Position> {
+        let last = self.uncommitted.iter().take(inputs_max).next_back();
+        last.map(|(position, _)| *position)
+    }
+
     pub(crate) fn lose_uncommitted(&mut self) {
         self.uncommitted.clear();
     }

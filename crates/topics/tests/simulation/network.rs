@@ -1,9 +1,9 @@
 //! The connections of the simulation, as the space's outbox.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crosstie_mqtt::{Decoded, PacketId, QoS, ReasonCode, Version, decode};
-use crosstie_topics::{Answer, Outbox, Packet, Refused};
+use crosstie_topics::{Answer, Outbox, Packet, Refused, Reply};
 
 /// A packet to a client.
 #[derive(Clone, Debug)]
@@ -20,6 +20,8 @@ pub(crate) enum Down {
 #[derive(Default)]
 pub(crate) struct Network {
     pub(crate) down: BTreeMap<u32, VecDeque<Down>>,
+    /// Connections with a CONNACK.
+    pub(crate) opened: BTreeSet<u32>,
     /// Connections that the space has ended.
     pub(crate) closed: Vec<u32>,
     pub(crate) held: BTreeMap<u32, isize>,
@@ -63,6 +65,12 @@ impl Outbox<u32> for Network {
     fn acknowledge(&mut self, to: &u32, answer: Answer) {
         if let Some(line) = self.down.get_mut(to) {
             line.push_back(Down::Answer(answer));
+        }
+    }
+
+    fn reply(&mut self, to: &u32, reply: &Reply) {
+        if *reply == Reply::ConnAck {
+            self.opened.insert(*to);
         }
     }
 

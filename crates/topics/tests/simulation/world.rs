@@ -17,6 +17,7 @@ use super::store::Store;
 pub(crate) struct Totals {
     pub(crate) restarts: usize,
     pub(crate) cuts: usize,
+    pub(crate) failures: usize,
     pub(crate) taken_over: u64,
     pub(crate) repeated: usize,
     pub(crate) acknowledged: usize,
@@ -38,6 +39,7 @@ pub(crate) struct World {
     connections_made: u32,
     restarts: usize,
     cuts: usize,
+    failures: usize,
     taken_over: u64,
 }
 
@@ -83,10 +85,12 @@ impl World {
             connections_made: 0,
             restarts: 0,
             cuts: 0,
+            failures: 0,
             taken_over: 0,
         };
         for (client, filter) in FILTERS.iter().enumerate() {
             world.connect(client);
+            world.commit(usize::MAX);
             if !filter.is_empty() {
                 world.subscribe(client, filter);
             }
@@ -114,6 +118,7 @@ impl World {
         self.end();
         totals.restarts += self.restarts;
         totals.cuts += self.cuts;
+        totals.failures += self.failures;
         totals.taken_over += self.taken_over + self.space.counts().taken_over;
         totals.repeated += self
             .clients
@@ -161,6 +166,7 @@ impl World {
             985..993 if may_fail => self.clients[client].cut(),
             993..995 if may_fail => self.leave(client),
             995..996 if may_fail => self.restart(),
+            996..998 if may_fail => self.fail(),
             _ => {
                 let due = self.space.next_timeout().is_some_and(|at| at <= self.now);
                 if due {
@@ -191,16 +197,20 @@ impl World {
         let connected = answer.expect("there is room");
         let is_first = self.connections_made as usize <= FILTERS.len();
         assert_eq!(connected.is_present, !is_first, "seed {}", self.seed);
+        self.forget_closed();
+        self.open.insert(connection, (client, connected.key));
+        self.clients[client].connect(connection);
+        self.space.open(self.now, &connected, &mut self.network);
+        self.after_input();
+    }
+
+    /// The owner learns of the connections that the space has ended.
+    fn forget_closed(&mut self) {
         for closed in std::mem::take(&mut self.network.closed) {
             self.pending.remove(&closed);
             let (_, key) = self.open.remove(&closed).expect("was open");
             self.space.lose(self.now, key, &mut self.network);
         }
-        self.open.insert(connection, (client, connected.key));
-        self.clients[client].connect(connection);
-        self.space
-            .resume(self.now, connected.key, &mut self.network);
-        self.after_input();
     }
 
     fn subscribe(&mut self, client: usize, filter: &str) {
@@ -231,6 +241,9 @@ impl World {
         let Some((_, key)) = self.open.get(&connection).copied() else {
             return;
         };
+        if !self.network.opened.contains(&connection) {
+            return;
+        }
         if let Some((message, id)) = self.pending.remove(&connection) {
             self.authorize(key, &message, id);
             return self.after_input();
@@ -361,6 +374,18 @@ impl World {
         }
     }
 
+    /// The store keeps what it cannot commit.
+    fn fail(&mut self) {
+        let inputs_max = 1 + self.pick(6);
+        if let Some(position) = self.store.uncommitted(inputs_max) {
+            self.failures += 1;
+            self.space
+                .handle_not_committed(self.now, position, &mut self.network);
+            self.forget_closed();
+            self.after_input();
+        }
+    }
+
     fn is_quiet(&self) -> bool {
         let is_done = |client: &Client| client.connection.is_some() && client.is_quiet();
         let is_empty = self.network.down.values().all(|line| line.is_empty());
@@ -434,6 +459,9 @@ impl World {
         }
         self.after_input();
         self.commit(usize::MAX);
+        while self.space.has_backlog() {
+            self.space.work(self.now, 10, &mut self.network);
+        }
         assert!(
             self.space.is_empty(),
             "seed {}: {:?} and {} bytes",
