@@ -206,6 +206,11 @@ impl Excerpt {
         self.page_bytes
     }
 
+    /// The extents to read, each by its first entry.
+    pub fn extents(&self) -> impl Iterator<Item = u64> {
+        self.extents.keys().copied()
+    }
+
     /// Octets of the entries to read.
     pub fn bytes(&self) -> u64 {
         self.extents.values().map(|(_, bytes)| bytes).sum()

@@ -383,7 +383,7 @@ impl Driver {
                 Err(_) => self.ledger.handle_not_purged(),
             },
             Done::Fetch { result } => self.handle_fetched(result),
-            Done::Pages { again, bytes } => self.end_pages(stream, again, bytes),
+            Done::Pages { again, reading } => self.end_pages(stream, again, &reading),
             Done::Fill { extent, result } => self.fill(stream, extent, result),
             Done::FillOn => self.try_to_fill(stream),
         }

@@ -6,10 +6,11 @@
 //!                                        └── again, if the entries are not where they were
 //! ```
 //!
-//! Messages of many queues that were published at one time are in the same entries. So pages that wait are read together:
-//! a hundred such queues would otherwise read and decode the log a hundred times.
+//! Messages of many queues that were published at one time are in the same entries. So pages that wait are read together,
+//! and one whose entries are being read waits until they were: a hundred such queues would otherwise read and decode the
+//! log a hundred times.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use crosstie_jetstream::Stream;
@@ -38,18 +39,29 @@ pub(super) struct Pages {
     /// Number of reads, and the bytes of what they read.
     reading: usize,
     pub(super) reading_bytes: u64,
+    /// The extents that they read, by their first entries.
+    extents: BTreeSet<u64>,
     /// Approximate bytes of the messages that they yield.
     page_bytes: u64,
 }
 
-/// Bytes of the entries that a read needs, and of the messages that it yields.
-pub(super) type ReadBytes = (u64, u64);
+/// What a read takes while it is under way.
+pub(super) struct Reading {
+    extents: Vec<u64>,
+    /// Bytes of the entries.
+    bytes: u64,
+    /// Approximate bytes of the messages.
+    page_bytes: u64,
+}
 
 /// Maximum number of reads at once: each takes up to 16 MiB meanwhile.
 const READING_MAX: usize = 4;
 
-/// Maximum number of pages of one read.
-const TOGETHER_MAX: usize = 256;
+/// Maximum number of pages of one read: to find the messages of so many takes a few milliseconds.
+const TOGETHER_MAX: usize = 4_096;
+
+/// Maximum number of pages that are looked at in vain for one read.
+const APART_MAX: usize = 256;
 
 /// Pause before a page is read again: what the ledger knew of the log has changed, or a server does not answer.
 const AGAIN_AFTER: Duration = Duration::from_millis(100);
@@ -80,24 +92,60 @@ impl Pages {
         &mut self,
         ledger: &Ledger,
         page_bytes: impl Fn(usize) -> usize,
-    ) -> Option<(Vec<Wanted>, Excerpt, ReadBytes)> {
+    ) -> Option<(Vec<Wanted>, Excerpt, Reading)> {
         if self.reading == READING_MAX {
             return None;
         }
-        let before = self.page_bytes;
-        let bytes_max = |more: u64| page_bytes((before + more) as usize);
-        let (group, excerpt) = next_group(ledger, &mut self.waiting, bytes_max)?;
-        let bytes = (excerpt.bytes(), excerpt.page_bytes());
+        let (group, excerpt) = self.next_group(ledger, page_bytes)?;
+        let reading = Reading {
+            extents: excerpt.extents().collect(),
+            bytes: excerpt.bytes(),
+            page_bytes: excerpt.page_bytes(),
+        };
         self.reading += 1;
-        self.reading_bytes += bytes.0;
-        self.page_bytes += bytes.1;
-        Some((group, excerpt, bytes))
+        self.reading_bytes += reading.bytes;
+        self.page_bytes += reading.page_bytes;
+        self.extents.extend(&reading.extents);
+        Some((group, excerpt, reading))
     }
 
-    fn end_read(&mut self, (entries, messages): ReadBytes) {
+    /// Takes the next page that waits, and those behind it that are in the same part of the log. Others keep their order.
+    fn next_group(
+        &mut self,
+        ledger: &Ledger,
+        page_bytes: impl Fn(usize) -> usize,
+    ) -> Option<(Vec<Wanted>, Excerpt)> {
+        let bytes_max = |more: u64| page_bytes((self.page_bytes + more) as usize);
+        let is_free = |excerpt: &Excerpt| excerpt.extents().all(|at| !self.extents.contains(&at));
+        let first = self.waiting.front()?;
+        let mut excerpt = first.excerpt(ledger, bytes_max(0));
+        if !is_free(&excerpt) {
+            return None;
+        }
+        let (mut group, mut rest) = (Vec::new(), VecDeque::new());
+        group.extend(self.waiting.pop_front());
+        for next in self.waiting.drain(..) {
+            let is_joined = group.len() < TOGETHER_MAX && rest.len() < APART_MAX && {
+                let next = next.excerpt(ledger, bytes_max(excerpt.page_bytes()));
+                is_free(&next) && excerpt.join(next)
+            };
+            if is_joined {
+                group.push(next);
+            } else {
+                rest.push_back(next);
+            }
+        }
+        self.waiting = rest;
+        Some((group, excerpt))
+    }
+
+    fn end_read(&mut self, read: &Reading) {
         self.reading = self.reading.saturating_sub(1);
-        self.reading_bytes = self.reading_bytes.saturating_sub(entries);
-        self.page_bytes = self.page_bytes.saturating_sub(messages);
+        self.reading_bytes = self.reading_bytes.saturating_sub(read.bytes);
+        self.page_bytes = self.page_bytes.saturating_sub(read.page_bytes);
+        for at in &read.extents {
+            self.extents.remove(at);
+        }
     }
 }
 
@@ -109,7 +157,7 @@ impl Driver {
         };
         term.pages.waiting.extend(term.journal.take_wanted());
         let holder = &self.task.holder;
-        while let Some((group, excerpt, bytes)) = term
+        while let Some((group, excerpt, reading)) = term
             .pages
             .next_read(&self.ledger, |under_way| holder.page_bytes(under_way))
         {
@@ -120,15 +168,15 @@ impl Driver {
                 if !again.is_empty() {
                     tokio::time::sleep(AGAIN_AFTER).await;
                 }
-                let _ = doing.send(Done::Pages { again, bytes });
+                let _ = doing.send(Done::Pages { again, reading });
             });
         }
     }
 
     /// Pages were read, or are to be read again.
-    pub(super) fn end_pages(&mut self, stream: &Stream, again: Vec<Wanted>, bytes: ReadBytes) {
+    pub(super) fn end_pages(&mut self, stream: &Stream, again: Vec<Wanted>, read: &Reading) {
         if let Some(term) = &mut self.term {
-            term.pages.end_read(bytes);
+            term.pages.end_read(read);
             term.pages.waiting.extend(again);
         }
         self.read_pages(stream);
@@ -169,25 +217,6 @@ impl Driver {
         }
         term.unread = Some(unread);
     }
-}
-
-/// Takes the next page that waits, and those behind it that are in the same part of the log. `bytes_max` returns the bytes of
-/// the next page behind so many of others.
-fn next_group(
-    ledger: &Ledger,
-    waiting: &mut VecDeque<Wanted>,
-    bytes_max: impl Fn(u64) -> usize,
-) -> Option<(Vec<Wanted>, Excerpt)> {
-    let first = waiting.pop_front()?;
-    let mut excerpt = first.excerpt(ledger, bytes_max(0));
-    let mut group = vec![first];
-    while group.len() < TOGETHER_MAX
-        && let Some(next) = waiting.front()
-        && excerpt.join(next.excerpt(ledger, bytes_max(excerpt.page_bytes())))
-    {
-        group.extend(waiting.pop_front());
-    }
-    Some((group, excerpt))
 }
 
 /// Reads the messages of pages.
@@ -247,10 +276,11 @@ mod tests {
     use super::*;
 
     const QUEUES: u64 = 100;
+    const MESSAGES: i64 = 100;
     const NOW: Time = Time(1);
 
-    /// A ledger whose log alone has the messages of many short queues, which were filled in turn.
-    fn crowded() -> Ledger {
+    /// A ledger whose log alone has the messages of many short queues, which were filled in turn or together.
+    fn crowded(together: bool) -> Ledger {
         let mut ledger = Ledger::new(Config {
             crowded_messages: 16,
             ..Config::DEFAULT
@@ -262,43 +292,44 @@ mod tests {
         };
         ledger.claim(NOW, &owner, 1);
         settle(&mut ledger);
-        for id in (1..=QUEUES).map(QueueId) {
-            let mut records = vec![Record::QueueDeclared {
-                id,
-                name: format!("q{}", id.0).into(),
-                auto_delete: false,
-                arguments: TableBuf::new(),
-            }];
-            records.extend((1..=100).map(|place| Record::Enqueued {
-                queue: id,
-                place,
-                message: StoredMessage {
-                    content: Arc::new(MessageContent::new("", "", &[0, 0], &[7; 1_000])),
-                    expires_at: None,
-                    deliveries: 0,
-                },
-            }));
-            ledger.submit(NOW, records, Position(id.0));
+        let queues = || (1..=QUEUES).map(QueueId);
+        let declared = queues().map(|id| Record::QueueDeclared {
+            id,
+            name: format!("q{}", id.0).into(),
+            auto_delete: false,
+            arguments: TableBuf::new(),
+        });
+        let mut batches = vec![declared.collect()];
+        let messages = |queue| (1..=MESSAGES).map(move |place| enqueued(queue, place));
+        match together {
+            false => batches.extend(queues().map(|queue| messages(queue).collect::<Vec<_>>())),
+            true => batches.extend((1..=MESSAGES).map(|place| {
+                let at_place = queues().map(|queue| enqueued(queue, place));
+                at_place.collect()
+            })),
+        }
+        for (records, number) in batches.into_iter().zip(1..) {
+            ledger.submit(NOW, records, Position(number));
             settle(&mut ledger);
         }
         ledger.set_crowded(true);
         ledger
     }
 
-    /// Lets the log accept all appends.
-    fn settle(ledger: &mut Ledger) {
-        while let Some(effect) = ledger.next_effect() {
-            if let Effect::Append { after, .. } = effect {
-                ledger.handle_appended(NOW, Sequence(after.0 + 1));
-            }
+    fn enqueued(queue: QueueId, place: i64) -> Record {
+        Record::Enqueued {
+            queue,
+            place,
+            message: StoredMessage {
+                content: Arc::new(MessageContent::new("", "", &[0, 0], &[7; 1_000])),
+                expires_at: None,
+                deliveries: 0,
+            },
         }
     }
 
-    #[test]
-    fn pages_that_many_queues_request_at_once_stay_within_the_bound_of_memory() {
-        const BOUND: usize = 4 << 20;
-        let ledger = crowded();
-        assert!(ledger.is_deep());
+    /// The pages that a vhost requests once it was restored.
+    fn wanted(ledger: &Ledger) -> Vec<Wanted> {
         let mut config = VhostConfig::named("/");
         config.paging = Paging {
             crowded_messages: 16,
@@ -314,9 +345,28 @@ mod tests {
             vhost.work(NOW, 1_000, &mut outbox);
         }
         let wants = std::iter::from_fn(|| vhost.take_want());
-        let wanted = wants.map(|want| Wanted::new(want, Box::new(drop)));
+        wants
+            .map(|want| Wanted::new(want, Box::new(drop)))
+            .collect()
+    }
+
+    /// Lets the log accept all appends.
+    fn settle(ledger: &mut Ledger) {
+        while let Some(effect) = ledger.next_effect() {
+            if let Effect::Append { after, .. } = effect {
+                ledger.handle_appended(NOW, Sequence(after.0 + 1));
+            }
+        }
+    }
+
+    #[test]
+    fn pages_that_many_queues_request_at_once_stay_within_the_bound_of_memory() {
+        const BOUND: usize = 4 << 20;
+        let ledger = crowded(false);
+        assert!(ledger.is_deep());
+        let wanted = wanted(&ledger);
         let mut pages = Pages {
-            waiting: wanted.collect(),
+            waiting: wanted.into(),
             ..Pages::default()
         };
         assert_eq!(pages.waiting.len() as u64, QUEUES);
@@ -326,21 +376,50 @@ mod tests {
         let mut under_way = VecDeque::new();
         loop {
             let next = pages.next_read(&ledger, |bytes| flow.page_bytes(bytes));
-            if let Some((group, _, bytes)) = next {
+            if let Some((group, _, reading)) = next {
                 read += group.len() as u64;
-                under_way.push_back(bytes);
+                under_way.push_back(reading);
                 continue;
             }
-            let Some(bytes) = under_way.pop_front() else {
+            let Some(reading) = under_way.pop_front() else {
                 break;
             };
-            pages.end_read(bytes);
-            flow.memory_changed(0, bytes.1 as usize);
+            pages.end_read(&reading);
+            flow.memory_changed(0, reading.page_bytes as usize);
         }
         assert_eq!(read, QUEUES);
         let taken = flow.memory_bytes();
         assert!(taken < BOUND, "{taken}");
         // The first pages are of a part of what is left, and the last ones of what a queue may have.
         assert!(taken > BOUND / 4, "{taken}");
+    }
+
+    #[test]
+    fn pages_of_queues_that_share_entries_are_read_together() {
+        let ledger = crowded(true);
+        let mut wanted = wanted(&ledger).into_iter();
+        let mut pages = Pages::default();
+        let page_bytes = |_| 64 << 10;
+        pages.waiting.extend(wanted.next());
+        let (group, excerpt, first) = pages.next_read(&ledger, page_bytes).expect("a read");
+        assert_eq!(group.len(), 1);
+        let one_alone = excerpt.bytes();
+        // The entries are being read.
+        pages.waiting.extend(wanted);
+        assert!(pages.next_read(&ledger, page_bytes).is_none());
+        pages.end_read(&first);
+        let (group, excerpt, second) = pages.next_read(&ledger, page_bytes).expect("a read");
+        assert_eq!(group.len() as u64, QUEUES - 1);
+        assert!(
+            excerpt.bytes() <= one_alone * 2,
+            "{} {one_alone}",
+            excerpt.bytes()
+        );
+        pages.end_read(&second);
+        assert_eq!(
+            (pages.reading, pages.reading_bytes, pages.page_bytes),
+            (0, 0, 0)
+        );
+        assert!(pages.extents.is_empty());
     }
 }

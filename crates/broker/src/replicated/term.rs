@@ -14,7 +14,7 @@ use super::copy::Copy;
 use super::filling::Filling;
 use super::journal::Journal;
 use super::log::End;
-use super::pages::{Pages, ReadBytes, Wanted};
+use super::pages::{Pages, Reading, Wanted};
 use super::progress::Progress;
 use super::unread::Unread;
 
@@ -66,10 +66,10 @@ pub(super) enum Done {
     },
     /// Entries that the ledger reads again.
     Fetch { result: Result<Entries, String> },
-    /// Pages, which the vhost has unless they are to be read again, and the bytes of the entries and of the messages.
+    /// Pages, which the vhost has unless they are to be read again, and what their read took.
     Pages {
         again: Vec<Wanted>,
-        bytes: ReadBytes,
+        reading: Reading,
     },
     /// An extent's entries for the copy.
     Fill {
