@@ -99,6 +99,45 @@ def test_a_connection_of_an_alarms_time_is_blocked(named):
     peer.leave()
 
 
+def test_the_first_message_of_an_alarms_time_waits_for_its_end(named):
+    witness = enter(named)
+    witness.call("queue.declare", queue="waits")
+    witness.expect("queue.declare-ok")
+    block(named)
+    peer = enter(named)
+    peer.publish("", "waits", b"first")
+    peer.publish("", "waits", b"second")
+    peer.expect("connection.blocked", 0)
+    assert depth(witness, "waits") == 0
+    unblock(named)
+    peer.expect("connection.unblocked", 0)
+    peer.expect("basic.ack")
+    await_true("both are there", lambda: depth(witness, "waits") == 2)
+    for each in (peer, witness):
+        each.leave()
+
+
+def test_the_management_api_publishes_while_an_alarm_stands(named):
+    block(named)
+    api = Api(Http(named.router.address("management")), named.router.address("amqp"))
+    assert api.ask("PUT", "queues/%2F/told", {}).status == 201
+    message = {
+        "routing_key": "told",
+        "payload": "x",
+        "payload_encoding": "string",
+        "properties": {},
+    }
+    answer = api.ask("POST", "exchanges/%2F/amq.default/publish", message)
+    assert json.loads(answer.body) == {"routed": True}
+    unblock(named)
+
+
+def depth(peer: Peer, queue: str) -> int:
+    """Return the number of messages in a queue."""
+    peer.call("queue.declare", queue=queue, passive=True)
+    return peer.expect("queue.declare-ok")["messages"]
+
+
 def test_a_raised_alarm_blocks_durable_messages(named):
     peer = enter(named)
     peer.call("queue.declare", queue="kept", durable=True)

@@ -27,6 +27,8 @@ pub(super) struct Channels {
     pub(super) channels: Vec<(u16, Channel)>,
     /// The effects of the messages that this input has published.
     pub(super) published: Published,
+    /// Whether messages stay in the input: an alarm stands.
+    pub(super) withholds: bool,
     /// Bytes of incomplete messages.
     pub(super) assembling_bytes: usize,
     /// Bytes in open transactions, at the end of the last turn.
@@ -54,6 +56,7 @@ impl Channels {
             channels_max,
             channels: Vec::new(),
             published: Published::default(),
+            withholds: false,
             assembling_bytes: 0,
             uncommitted_bytes: 0,
             noted_bytes: (0, 0),
@@ -146,6 +149,10 @@ impl Channels {
         behind: &[u8],
     ) -> Result<Handled, Fault> {
         self.published.content = true;
+        if self.withholds {
+            // The end of this turn blocks the peer, and the alarm's end resumes its reading.
+            return Ok(Handled::Yield { consumed: 0 });
+        }
         let consumed = bytes(frame);
         let bytes_max = broker.message_bytes_max();
         match content::look_ahead(behind, frame.channel, peer.frame_bytes_max, bytes_max) {

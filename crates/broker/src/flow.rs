@@ -238,6 +238,11 @@ impl FlowControl {
         self.memory.stands()
     }
 
+    /// Whether memory is full, or an operator has raised an alarm: then no more content is taken.
+    pub(crate) fn has_alarm(&self) -> bool {
+        self.memory.stands() || self.disk.stands() && self.is_raised(Resource::Disk)
+    }
+
     /// Number of peers with paused reading.
     pub(crate) fn blocked(&self) -> usize {
         self.memory.blocked() + self.store.blocked() + self.disk.blocked()

@@ -122,6 +122,9 @@ impl Open {
         if peer.has_resumed() {
             channels.forgive();
         }
+        // Who closes does not wait for the alarm's end, and what it has sent is handled.
+        let is_ending = || is_closing || peer.connection.has_peer_closed();
+        channels.withholds = broker.shared.flow.has_alarm() && !peer.is_request() && !is_ending();
         // One reading of the clock serves all frames of a turn.
         let mut turn = peer.vhost.turn(Instant::now());
         let handled = handle_turn(peer, channels, broker, &mut turn, input, is_closing);
