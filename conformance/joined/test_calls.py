@@ -8,6 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pika
 import pytest
 from rig.puppet import WampError, failure, result
+from rig.rawsocket import RawSocket
+from rig.session import CALL, INVOCATION, RESULT, YIELD
 from rig.waiting import await_true
 
 from joined.conftest import EXCHANGE, Joined, node
@@ -308,3 +310,19 @@ def test_pika_is_a_server_without_an_envelope(joined, topic):
     for body in (b"[", b"{}", b"\xff", json.dumps({"_msg_id": "x"}).encode()):
         channel.basic_publish("", request["_reply_q"], body, pika.BasicProperties(expiration="1"))
     await_true("it is dropped", lambda: router.counted("dropped") == 4)
+
+
+def test_a_call_keeps_its_trace(joined, topic):
+    parent = {"_traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}
+    router = joined(outward(topic), inward(topic))
+    address = router.router.address("tcp")
+    with (
+        RawSocket.tcp(address).shake_hands().join() as caller,
+        RawSocket.tcp(address).shake_hands().join() as callee,
+    ):
+        callee.register("com.component.echo")
+        caller.say(CALL, 1, parent, "com.real.echo")
+        invocation = callee.hear(INVOCATION)
+        assert parent.items() <= invocation[3].items()
+        callee.say(YIELD, invocation[1], {}, ["done"])
+        assert caller.hear(RESULT)[3] == ["done"]

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pika
 import pytest
+from rig.rawsocket import RawSocket
 from rig.router import Router
+from rig.session import EVENT, PUBLISH
 from rig.waiting import await_true
 
 from joined.conftest import FRAMEWORKS, OSLO, Joined, node
@@ -196,3 +198,17 @@ def test_events_not_handed_over_come_again(request, tmp_path, open_at, kill):
     await_true("all come again", lambda: second.counted("passed") == 3)
     assert second.channel().queue_declare("news", passive=True).method.message_count == 0
     second.router.stop()
+
+
+def test_a_trace_passes_both_ways(joined):
+    trace = {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}
+    trace["tracestate"] = "a=1"
+    options = {f"_{name}": value for name, value in trace.items()}
+    router = joined(outward("com.out", "traced"), inward("traced", "com.in"))
+    channel, queue = queue_at(router, "traced")
+    with RawSocket.tcp(router.router.address("tcp")).shake_hands().join() as session:
+        session.subscribe("com.in")
+        session.ask(PUBLISH, options, "com.out")
+        _, properties, _ = message(channel, queue)
+        assert trace.items() <= properties.headers.items()
+        assert options.items() <= session.hear(EVENT)[3].items()

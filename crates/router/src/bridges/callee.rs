@@ -9,6 +9,7 @@ use crosstie_site::request_counts::Outcome;
 use crosstie_wamp::codec::{self, Limits};
 use crosstie_wamp::{Dict, Payload, RegisterOptions, Serializer, Value};
 use crosstie_web::bridge::target::target;
+use crosstie_web::bridge::trace;
 use crosstie_web::bridge::webhook::written;
 use hyper::header::{
     CONNECTION, CONTENT_LENGTH, HOST, HeaderName, HeaderValue, TE, TRAILER, TRANSFER_ENCODING,
@@ -85,8 +86,9 @@ async fn serve(
 
 async fn answer(bridge: &Bridge, base: &str, servers: &[String], mut invocation: Invocation) {
     let asked = invocation.payload.clone();
+    let passthru = invocation.passthru.take();
     let answered = tokio::select! {
-        answered = ask(bridge, base, servers, &asked) => answered,
+        answered = ask(bridge, base, servers, &asked, passthru.as_deref()) => answered,
         // The caller no longer waits.
         () = invocation.interrupted() => return,
     };
@@ -123,9 +125,13 @@ async fn ask(
     base: &str,
     servers: &[String],
     payload: &Kept,
+    passthru: Option<&Dict>,
 ) -> Result<Answered, Failed> {
     let request = match request(base, servers, payload) {
-        Ok(request) => request,
+        Ok(mut request) => {
+            trace::set(passthru, request.headers_mut());
+            request
+        }
         Err(text) => {
             bridge.counts.begin().end(Outcome::Refused);
             return Err(Failed::Invalid(text));

@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use crosstie_config::Forwarding;
-use crosstie_realms::resident::{Kept, Resident, Subscription};
+use crosstie_realms::resident::{Event, Kept, Resident, Subscription};
 use crosstie_site::request_counts::Outcome;
 use crosstie_wamp::SubscribeOptions;
+use crosstie_web::bridge::trace;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Request};
 use tokio::task::JoinSet;
@@ -89,7 +90,7 @@ async fn forward(way: Way, mut events: Subscription) {
         };
         let way = way.clone();
         sending.spawn(async move {
-            way.send(&event.payload).await;
+            way.send(&event).await;
             drop(turn);
         });
     }
@@ -97,8 +98,8 @@ async fn forward(way: Way, mut events: Subscription) {
 }
 
 impl Way {
-    async fn send(&self, payload: &Kept) {
-        match self.request(payload).await {
+    async fn send(&self, event: &Event) {
+        match self.request(event).await {
             Ok(()) => self.is_failing.store(false, Ordering::Relaxed),
             Err(e) if !self.is_failing.swap(true, Ordering::Relaxed) => {
                 self.bridge
@@ -108,12 +109,13 @@ impl Way {
         }
     }
 
-    async fn request(&self, payload: &Kept) -> Result<(), String> {
-        let mut request = Request::new(body(payload));
+    async fn request(&self, event: &Event) -> Result<(), String> {
+        let mut request = Request::new(body(&event.payload));
         *request.method_mut() = self.method.clone();
         *request.uri_mut() = self.url.parse().map_err(|e| format!("no URL: {e}"))?;
         let json = HeaderValue::from_static("application/json");
         request.headers_mut().insert(CONTENT_TYPE, json);
+        trace::set(event.passthru.as_deref(), request.headers_mut());
         let (answer, counted) = self.bridge.ask(request).await?;
         let status = answer.status.as_u16();
         match self.expected_code {

@@ -16,9 +16,10 @@ use crosstie_routing::error::AUTHORIZATION_FAILED;
 use crosstie_wamp::PublishOptions;
 
 use super::bond::Bond;
+use super::course::Course;
 use super::deliveries::Delivery;
 use super::properties;
-use super::setting::{Deliveries, Setting, hops_of_headers, hops_option, identifier, payload};
+use super::setting::{Deliveries, Setting, identifier, payload};
 use crate::joint_counts::Count;
 
 /// Takes deliveries until the bond ends.
@@ -99,8 +100,8 @@ async fn pass(
     let body = delivery.body.as_deref();
     let body = body.ok_or("its body is longer than body_bytes_max")?;
     let said = delivery.properties().parse();
-    let hops = setting.hop(hops_of_headers(said.headers));
-    let hops = hops.ok_or("it has come through hops_max joints")?;
+    let course = setting.pass(Course::of_headers(said.headers));
+    let course = course.ok_or("it has come through hops_max joints")?;
     let arguments = joint.body.read(body, said.content_encoding);
     let mut arguments = arguments.map_err(|e| Unpassed::Refused(e.to_string()))?;
     if let Some(name) = &joint.properties_argument {
@@ -115,7 +116,7 @@ async fn pass(
     loop {
         let options = PublishOptions {
             acknowledge: true,
-            passthru: hops_option(hops),
+            passthru: course.options(),
             ..PublishOptions::default()
         };
         // A stopped realm may be started again.

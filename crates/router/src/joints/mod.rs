@@ -11,6 +11,7 @@
 //! ends is lost: unfinished messages are then back in their queues, and callers that wait for an answer get an error.
 
 mod bond;
+mod course;
 mod deliveries;
 mod exchange;
 mod procedure;

@@ -16,10 +16,9 @@ use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
 use super::bond::{Bond, Publication};
+use super::course::Course;
 use super::deliveries::Incoming;
-use super::setting::{
-    SERIALIZER, Setting, hops_header, hops_of_options, identifier, payload, said,
-};
+use super::setting::{SERIALIZER, Setting, identifier, payload, said};
 use super::topic::{SHORT_BYTES_MAX, rest};
 use crate::joint_counts::{Count, JointCounts};
 
@@ -268,15 +267,13 @@ impl Server {
         msg_id: &str,
         timeout: Duration,
     ) -> Result<Vec<u8>, Refusal> {
-        let hops = self
-            .setting
-            .hop(hops_of_options(invocation.passthru.as_deref()));
-        let Some(hops) = hops else {
+        let before = Course::of_options(invocation.passthru.as_deref());
+        let Some(course) = self.setting.pass(before) else {
             let hops_max = self.setting.joint.hops_max;
             let text = format!("it has come through {hops_max} joints, which is all that may be");
             return Err((HOPS_MAX, said(text)));
         };
-        let headers = hops_header(hops);
+        let headers = course.headers();
         let expiration = timeout.as_millis().max(1).to_string();
         let user_id = invocation.caller.as_ref().map(|caller| &*caller.authid);
         let user_id =

@@ -6,13 +6,14 @@ use crosstie_amqp::method::{BasicConsume, BasicQos, ExchangeDeclare, QueueBind, 
 use crosstie_amqp::{Table, TableBuf, Value as Field};
 use crosstie_broker::resident::{Residence, Whose};
 use crosstie_config as model;
-use crosstie_joints::{Arguments, HOPS_HEADER, HOPS_OPTION};
+use crosstie_joints::Arguments;
 use crosstie_realms::resident::{Manner, Place, Rooms};
 use crosstie_routing::Identity;
-use crosstie_wamp::{Dict, Payload, Serializer, Value};
+use crosstie_wamp::{Payload, Serializer};
 use tokio::runtime::Handle;
 
 use super::bond::Bond;
+use super::course::Course;
 use super::deliveries::{Delivery, Incoming};
 use crate::joint_counts::{Count, JointCounts};
 use crate::joint_state::JointState;
@@ -94,10 +95,9 @@ impl Setting {
         tracing::info!("Joint '{}' is there", self.joint.id);
     }
 
-    /// The number of joints that a message has passed with this one; `None` above the maximum.
-    pub(super) fn hop(&self, before: u32) -> Option<u32> {
-        let hops = before.saturating_add(1);
-        (hops <= self.joint.hops_max).then_some(hops)
+    /// A message's way with this joint; `None` if that is one too many.
+    pub(super) fn pass(&self, before: Course) -> Option<Course> {
+        before.next(self.joint.hops_max)
     }
 }
 
@@ -243,29 +243,4 @@ pub(super) fn payload<'p>(args: &'p [u8], kwargs: &'p [u8]) -> Payload<'p> {
 /// An error's arguments: a text.
 pub(super) fn said(text: impl Into<String>) -> Arguments {
     Arguments::of_value(text.into().into())
-}
-
-/// The number of joints that a WAMP message has passed.
-pub(super) fn hops_of_options(passthru: Option<&Dict>) -> u32 {
-    let option = passthru.and_then(|options| options.iter().find(|(name, _)| name == HOPS_OPTION));
-    let hops = option.and_then(|(_, value)| value.as_u64());
-    hops.map_or(0, |hops| u32::try_from(hops).unwrap_or(u32::MAX))
-}
-
-/// The number of joints that an AMQP message has passed.
-pub(super) fn hops_of_headers(headers: Option<Table<'_>>) -> u32 {
-    let header = headers.and_then(|headers| headers.find(HOPS_HEADER));
-    let hops = header.and_then(Field::as_i64);
-    hops.map_or(0, |hops| u32::try_from(hops).unwrap_or(u32::MAX))
-}
-
-/// The option that states that number in WAMP.
-pub(super) fn hops_option(hops: u32) -> Option<Box<Dict>> {
-    let hops = Value::from(u64::from(hops));
-    Some(Box::new(vec![(HOPS_OPTION.to_owned(), hops)]))
-}
-
-/// The header that states that number in AMQP.
-pub(super) fn hops_header(hops: u32) -> TableBuf {
-    TableBuf::new().with(HOPS_HEADER, Field::I64(hops.into()))
 }

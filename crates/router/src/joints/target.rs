@@ -18,12 +18,10 @@ use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::bond::{Bond, Publication};
+use super::course::Course;
 use super::deliveries::Delivery;
 use super::properties;
-use super::setting::{
-    Deliveries, SERIALIZER, Setting, expiring, hops_header, hops_of_headers, hops_option,
-    identifier, payload, said,
-};
+use super::setting::{Deliveries, SERIALIZER, Setting, expiring, identifier, payload, said};
 use crate::joint_counts::Count;
 
 /// The default version of requests and servers.
@@ -97,7 +95,7 @@ struct Client {
 struct Asked {
     procedure: String,
     arguments: Arguments,
-    hops: u32,
+    course: Course,
 }
 
 impl Client {
@@ -157,7 +155,7 @@ impl Client {
             _ => uri_part(&call.method).into(),
         });
         let headers = delivery.properties().parse_for_broker().headers;
-        let Some(hops) = self.setting.hop(hops_of_headers(headers)) else {
+        let Some(course) = self.setting.pass(Course::of_headers(headers)) else {
             return Err(undelivered("it has come through as many joints as may be"));
         };
         let mut arguments = Arguments::of_object(std::mem::take(&mut call.args));
@@ -172,7 +170,7 @@ impl Client {
         Ok(Asked {
             procedure,
             arguments,
-            hops,
+            course,
         })
     }
 
@@ -204,7 +202,7 @@ impl Client {
             return Err(undelivered("its realm is not there"));
         };
         let options = CallOptions {
-            passthru: hops_option(asked.hops),
+            passthru: asked.course.options(),
             ..CallOptions::default()
         };
         let (args, kwargs) = (asked.arguments.args_json(), asked.arguments.kwargs_json());
@@ -255,7 +253,7 @@ impl Client {
             body.clear();
             reply.write(&identifier(), &mut body);
         }
-        let headers = hops_header(0);
+        let headers = Course::default().headers();
         let said = BasicProperties {
             content_type: Some("application/json"),
             content_encoding: Some("utf-8"),

@@ -14,7 +14,8 @@ use crosstie_realms::resident::Event;
 use crosstie_wamp::SubscribeOptions;
 
 use super::bond::{Bond, Publication};
-use super::setting::{SERIALIZER, Setting, hops_header, hops_of_options};
+use super::course::Course;
+use super::setting::{SERIALIZER, Setting};
 use crate::joint_counts::Count;
 
 /// Maximum length of a short string in AMQP.
@@ -61,8 +62,8 @@ fn pass(
     bond: &Bond,
     event: &Event,
 ) -> Result<(), String> {
-    let hops = setting.hop(hops_of_options(event.passthru.as_deref()));
-    let hops = hops.ok_or("it has come through hops_max joints")?;
+    let course = setting.pass(Course::of_options(event.passthru.as_deref()));
+    let course = course.ok_or("it has come through hops_max joints")?;
     if event.payload.serializer != SERIALIZER {
         return Err("its payload is encoded".to_owned());
     }
@@ -80,7 +81,7 @@ fn pass(
     if routing_key.len() > SHORT_BYTES_MAX {
         return Err("its routing key is longer than 255 bytes".to_owned());
     }
-    let mut headers = hops_header(hops);
+    let mut headers = course.headers();
     let publisher = event.publisher.as_ref();
     if let Some(publisher) = publisher {
         let session = Field::I64(publisher.session.0 as i64);

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use crosstie_realms::resident::{Failed, Place, Resident};
 use crosstie_wamp::codec::Limits;
 use crosstie_wamp::{Payload, PublishOptions, Serializer};
-use crosstie_web::bridge::{Refusal, answer, body, webhook};
+use crosstie_web::bridge::{Refusal, answer, body, trace, webhook};
 use hyper::{HeaderMap, StatusCode};
 
 use crate::request_counts::Outcome;
@@ -59,8 +59,8 @@ pub(super) async fn say(
     body: &[u8],
 ) -> Result<Said, Refusal> {
     match kind {
-        Kind::Caller => call(place, limits, body).await,
-        Kind::Publisher => publish(place, limits, body).await,
+        Kind::Caller => call(place, limits, headers, body).await,
+        Kind::Publisher => publish(place, limits, headers, body).await,
         Kind::Webhook {
             topic,
             success_response,
@@ -86,8 +86,14 @@ pub(super) async fn say(
     }
 }
 
-async fn call(place: &Place, limits: &Limits, body: &[u8]) -> Result<Said, Refusal> {
-    let call = body::call(body, limits)?;
+async fn call(
+    place: &Place,
+    limits: &Limits,
+    headers: &HeaderMap,
+    body: &[u8],
+) -> Result<Said, Refusal> {
+    let mut call = body::call(body, limits)?;
+    trace::add(headers, &mut call.options.passthru);
     let resident = match place.resident() {
         Ok(resident) => resident,
         Err(failed) => return Ok(failure(place, failed)),
@@ -102,8 +108,14 @@ async fn call(place: &Place, limits: &Limits, body: &[u8]) -> Result<Said, Refus
     })
 }
 
-async fn publish(place: &Place, limits: &Limits, body: &[u8]) -> Result<Said, Refusal> {
-    let publication = body::publication(body, limits)?;
+async fn publish(
+    place: &Place,
+    limits: &Limits,
+    headers: &HeaderMap,
+    body: &[u8],
+) -> Result<Said, Refusal> {
+    let mut publication = body::publication(body, limits)?;
+    trace::add(headers, &mut publication.options.passthru);
     let resident = match place.resident() {
         Ok(resident) => resident,
         Err(failed) => return Ok(failure(place, failed)),
@@ -127,10 +139,11 @@ async fn publish_event(
     text: &str,
 ) -> Result<(), Failed> {
     let arguments = webhook::arguments(headers, text);
-    let options = PublishOptions {
+    let mut options = PublishOptions {
         acknowledge: true,
         ..PublishOptions::default()
     };
+    trace::add(headers, &mut options.passthru);
     let payload = Payload {
         serializer: Serializer::Json,
         args: &arguments,

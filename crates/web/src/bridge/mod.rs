@@ -21,6 +21,7 @@ mod rules;
 mod signature;
 mod stamp;
 pub mod target;
+pub mod trace;
 pub mod webhook;
 
 pub use refusal::Refusal;
