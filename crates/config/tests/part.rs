@@ -86,7 +86,7 @@ fn everything_wrong_is_told_with_the_way_to_it() {
     check(
         realm_from_json(&json!({"name": "realm1", "rolls": [], "store": {}})),
         "/rolls: unknown key \"rolls\" in a realm; did you mean \"roles\"? (known here: name, \
-         options, roles, fabric, limits, resumption, store, rlinks)\n\
+         options, roles, fabric, limits, resumption, store, mqtt_store, rlinks)\n\
          /store: a realm's store needs \"type\" (it must be one of \"memory\", \"sqlite\" and \"cfxdb\")",
     );
     check(

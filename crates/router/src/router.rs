@@ -209,6 +209,7 @@ impl Router {
             let says_goodbye = self.state.realms.says_goodbye;
             self.end_sessions(!says_goodbye, move || Some(stopped.stop(says_goodbye)));
             realm.stop_store();
+            self.state.spaces.close(name);
             return Ok(());
         }
         let (state, id) = (Arc::clone(&self.state), self.of_worker("realm", name));
@@ -216,6 +217,7 @@ impl Router {
             departure::drain(&state, std::slice::from_ref(&realm), None).await;
             let says_goodbye = state.realms.says_goodbye;
             let ended = realm.stop(says_goodbye);
+            state.spaces.close(realm.name());
             close_later(state, &ended, !says_goodbye);
             realm.stop_store();
             tracing::info!("{id}: the sessions that had open calls are out of it");
@@ -315,6 +317,7 @@ impl Router {
         self.workers.stop();
         let mut is_stored = self.await_amqp_stop();
         is_stored &= self.state.amqp().is_none_or(|broker| broker.stop());
+        is_stored &= self.state.spaces.close_all();
         for realm in self.state.realms.realms() {
             is_stored &= realm.store.as_ref().is_none_or(|store| store.keeper.stop());
         }

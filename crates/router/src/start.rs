@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crosstie_config as model;
 use crosstie_realms::event_store::RealmStore;
 use crosstie_realms::fabric;
+use crosstie_spaces::SpaceStore;
 
 use crate::error::{StartError, StartFault};
 use crate::router::Router;
@@ -32,8 +33,16 @@ impl Router {
             return Err(runs_already());
         }
         let store = self.open_store(realm)?;
+        let mqtt_store = self.open_mqtt_store(realm)?;
         let added = self.state.realms.add(realm, store);
         let started = added.ok_or_else(runs_already)?;
+        if let Some(store) = mqtt_store {
+            let restored = self.state.spaces.restore(&realm.name, store);
+            restored.map_err(|e| StartError {
+                what: what(),
+                fault: StartFault::Io(e),
+            })?;
+        }
         if let (Some(port), Some(speaking)) = (&started.port, speaking) {
             let (port, realm) = (Arc::clone(port), Arc::clone(&started));
             let serving = self.workers.serving_handle();
@@ -42,6 +51,19 @@ impl Router {
         }
         self.workers.spawn_keeper(started.keep_time());
         Ok(())
+    }
+
+    /// The store of a realm's MQTT sessions, if configured.
+    fn open_mqtt_store(&self, realm: &model::Realm) -> Result<Option<SpaceStore>, StartError> {
+        let Some(path) = &realm.mqtt_store else {
+            return Ok(None);
+        };
+        let path = self.options.directory.join(path);
+        let opened = SpaceStore::open(path, &realm.name, self.options.accepts_loss);
+        opened.map(Some).map_err(|e| StartError {
+            what: self.of_worker("realm", &realm.name),
+            fault: StartFault::Io(io::Error::other(e)),
+        })
     }
 
     /// The store of a realm's events, if configured.

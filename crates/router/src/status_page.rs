@@ -91,6 +91,17 @@ pub(crate) fn health(routers: &[Arc<Registry>]) -> (bool, String) {
         let router = router.id();
         let _ = writeln!(wrong, "AMQP of router '{router}': stopped by an operator");
     }
+    for router in routers {
+        for (realm, status) in router.spaces.stores() {
+            if let Some(why) = status.failure {
+                let router = router.id();
+                let _ = writeln!(
+                    wrong,
+                    "Realm '{realm}' of router '{router}': its MQTT store cannot be written: {why}"
+                );
+            }
+        }
+    }
     for (router, realm) in realms(routers) {
         if let Some(why) = realm.store.as_ref().and_then(RealmStore::failure) {
             let (router, realm) = (router.id(), realm.name());

@@ -47,6 +47,8 @@ const PAUSED: u8 = 2;
 const AWAITED: u8 = 4;
 /// CONNACK is not sent.
 const OPENING: u8 = 8;
+/// Too much waits for the store.
+const CROWDED: u8 = 16;
 
 /// The serializer of the realm's answers.
 pub(crate) const SERIALIZER: Serializer = Serializer::Cbor;
@@ -220,8 +222,19 @@ impl Client {
         }
     }
 
+    /// Stops reading until the store has caught up. Returns whether it was read before.
+    pub(crate) fn set_crowded(&self) -> bool {
+        !self.set(CROWDED)
+    }
+
+    /// Continues reading after [`Self::set_crowded`].
+    pub(crate) fn go_on(&self) {
+        self.flags.fetch_and(!CROWDED, Ordering::SeqCst);
+        self.connection.resume_reading();
+    }
+
     pub(crate) fn is_paused(&self) -> bool {
-        self.flags.load(Ordering::SeqCst) & (PAUSED | OPENING) != 0
+        self.flags.load(Ordering::SeqCst) & (PAUSED | OPENING | CROWDED) != 0
     }
 
     /// Lets the space continue to send once the output is sent. Needs a runtime.

@@ -48,7 +48,7 @@ impl SharedSpace {
     /// Receives the events of the realm, whenever it is there. Exactly one task runs this.
     pub(crate) async fn receive(self: Arc<Self>) {
         let mut comings = self.bridge.realms().comings();
-        loop {
+        while !self.is_over() {
             comings.mark_unchanged();
             let Some(mailbox) = self.bridge.join() else {
                 if comings.changed().await.is_err() {

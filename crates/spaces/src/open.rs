@@ -191,6 +191,13 @@ impl Open {
                 };
                 match self.receive(arrival, space)? {
                     Received::Answered => return Ok(Some(0)),
+                    Received::New(topic) if space.refuses(arrival.qos) => {
+                        // 3.x has no refusal: the client comes back, and sends it again.
+                        if !self.version().is_v5() {
+                            return Err(End::Silent);
+                        }
+                        (topic, Said::Refused(ReasonCode::QuotaExceeded))
+                    }
                     Received::New(topic) => {
                         let name = topic.clone();
                         let name = name.as_deref().unwrap_or(publish.topic);
@@ -323,9 +330,13 @@ impl Open {
                     properties: publish.properties,
                     payload: publish.payload,
                 };
-                space.enter(|space, now, outbox| {
+                let entered = space.enter(|space, now, outbox| {
                     space.publish(now, self.key, packet_id, &content, outbox);
-                })
+                });
+                if let Some(durable) = space.store() {
+                    durable.hold_back(self.client());
+                }
+                entered
             }
         };
         Ok(Some(sent))

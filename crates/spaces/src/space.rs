@@ -2,22 +2,26 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crosstie_config::Limits;
 use crosstie_front::seed::seed;
 use crosstie_front::timer::Timer;
-use crosstie_mqtt::ReasonCode;
+use crosstie_mqtt::{QoS, ReasonCode};
 use crosstie_realms::realms::Realms;
 use crosstie_topics::{
-    Connect, Connected, ConnectionKey, Content, Counts, Space, SpaceConfig, SpaceLimits, Time,
+    Connect, Connected, ConnectionKey, Content, Counts, Position, Record, Space, SpaceConfig,
+    SpaceLimits, Time,
 };
 use crosstie_transport::Kept;
 use parking_lot::Mutex;
+use tokio::runtime::Handle;
 
 use crate::bridge::Bridge;
 use crate::client::{Client, Resume};
 use crate::crossing::Crossing;
+use crate::durable::{Committed, Durable, SpaceStore};
 use crate::figures::Figures;
 use crate::outbox::SpaceOutbox;
 
@@ -29,10 +33,13 @@ pub(crate) struct SharedSpace {
     owners: Mutex<HashMap<String, Owner>>,
     pub(crate) bridge: Bridge,
     pub(crate) crossing: Crossing,
+    /// Its store, if the realm has one.
+    durable: Option<Durable>,
     timer: Timer,
     kept: Kept,
     /// Bounds of a topic: bytes, levels.
     topic_max: (usize, usize),
+    is_over: AtomicBool,
     start: Instant,
     /// Milliseconds from 1970 to the start.
     start_ms: u64,
@@ -63,17 +70,37 @@ pub(crate) fn limits_of(limits: &Limits) -> SpaceLimits {
 }
 
 /// The user of a session.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Owner {
     /// Empty for a client without credentials.
     pub(crate) authid: String,
     pub(crate) role: String,
 }
 
+impl Owner {
+    /// As text, with U+0000 between the two: for a store.
+    fn text(&self) -> String {
+        format!("{}\0{}", self.authid, self.role)
+    }
+
+    fn parse(text: &str) -> Self {
+        let (authid, role) = text.split_once('\0').unwrap_or((text, ""));
+        Self {
+            authid: authid.to_owned(),
+            role: role.to_owned(),
+        }
+    }
+}
+
 impl SharedSpace {
-    pub(crate) fn new(realms: &Arc<Realms>, realm: &str, limits: SpaceLimits) -> Self {
+    pub(crate) fn new(
+        realms: &Arc<Realms>,
+        realm: &str,
+        limits: SpaceLimits,
+        store: Option<&SpaceStore>,
+    ) -> Self {
         let config = SpaceConfig {
-            is_stored: false,
+            is_stored: store.is_some(),
             // WAMP clients may receive what no MQTT client does.
             tells_unmatched: false,
             limits,
@@ -81,17 +108,72 @@ impl SharedSpace {
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         let limits = &config.limits;
         let topic_max = (limits.topic_bytes_max, limits.levels_max);
+        let account = &realms.bounds.limits.account;
+        let since_ms = since.map_or(0, |since| since.as_millis() as u64);
+        // Times in the store do not come again if the machine's clock has stepped back.
+        let start_ms = store.map_or(since_ms, |store| since_ms.max(store.now_ms()));
+        let durable = store.map(|_| Durable::new(realm, account));
         Self {
             topic_max,
             space: Mutex::new(Space::new(config, seed())),
             owners: Mutex::default(),
+            durable,
             bridge: Bridge::new(realms, realm),
             crossing: Crossing::default(),
             timer: Timer::new(Timer::NEVER),
-            kept: Kept::new(&realms.bounds.limits.account),
+            kept: Kept::new(account),
+            is_over: AtomicBool::new(false),
             start: Instant::now(),
-            start_ms: since.map_or(0, |since| since.as_millis() as u64),
+            start_ms,
         }
+    }
+
+    /// Restores the space from its store, before any client comes.
+    fn restore(&self, store: &mut SpaceStore) {
+        let records = store.take_records();
+        let owners: Vec<_> = records
+            .iter()
+            .filter_map(|owned| match &owned.record {
+                Record::Session { client_id, .. } if !owned.owner.is_empty() => {
+                    Some((client_id.to_string(), Owner::parse(&owned.owner)))
+                }
+                _ => None,
+            })
+            .collect();
+        let mut outbox = SpaceOutbox::default();
+        let mut space = self.space.lock();
+        let records = records.into_iter().map(|owned| owned.record);
+        space.restore(self.now(), records, &mut outbox);
+        let live = owners
+            .into_iter()
+            .filter(|(client_id, _)| space.session(client_id).is_some());
+        self.owners.lock().extend(live);
+        self.kept.set(space.kept_bytes());
+        let counts = space.counts();
+        drop(space);
+        let realm = self.bridge.realm();
+        tracing::info!(
+            "realm {realm}: {} MQTT sessions, {} retained and {} waiting messages are restored",
+            counts.sessions,
+            counts.retained,
+            counts.queued
+        );
+        self.follow(outbox);
+    }
+
+    /// Restores the space from its store, and begins to write to it.
+    pub(crate) fn attach(
+        self: &Arc<Self>,
+        mut store: SpaceStore,
+        context: Handle,
+    ) -> std::io::Result<()> {
+        self.restore(&mut store);
+        if let Some(durable) = &self.durable {
+            durable.attach(store, self, context)?;
+        }
+        // Records of the restart itself.
+        self.enter(|_, _, _| ());
+        Ok(())
     }
 
     /// Runs an input, then what follows outside the lock. Returns its result, and the number of messages that it has sent.
@@ -108,6 +190,16 @@ impl SharedSpace {
             for ended in &outbox.ended {
                 owners.remove(ended);
             }
+        }
+        if let Some(durable) = &self.durable {
+            durable.submit(space.journal(), |record| match record {
+                Record::Session { client_id, .. } => {
+                    let owners = self.owners.lock();
+                    let owner = owners.get(&**client_id).map(Owner::text);
+                    owner.unwrap_or_default()
+                }
+                _ => String::new(),
+            });
         }
         let next = next_turn(&space);
         self.kept.set(space.kept_bytes());
@@ -180,6 +272,12 @@ impl SharedSpace {
         topic.len() <= bytes_max && crosstie_mqtt::topic::levels(topic).count() <= levels_max
     }
 
+    /// Whether messages are refused because none can be stored.
+    pub(crate) fn refuses(&self, qos: QoS) -> bool {
+        let durable = self.durable.as_ref();
+        qos > QoS::AtMostOnce && durable.is_some_and(Durable::is_failing)
+    }
+
     /// Delivers messages from the realm.
     pub(crate) fn deliver(&self, content: &Content<'_>) {
         self.enter(|space, now, outbox| space.publish_from_outside(now, content, outbox));
@@ -192,7 +290,7 @@ impl SharedSpace {
 
     /// Publishes wills, ends sessions and does postponed work, turn by turn. Exactly one task runs this.
     pub(crate) async fn keep_time(self: Arc<Self>) {
-        loop {
+        while !self.is_over() {
             let instant = |at: u64| {
                 let after = at.saturating_sub(self.start_ms);
                 self.start + Duration::from_millis(after)
@@ -212,6 +310,23 @@ impl SharedSpace {
             // More may remain; other tasks run first.
             tokio::task::yield_now().await;
         }
+    }
+
+    /// Ends it with its realm, another one follows: closes the store. Returns whether all is written.
+    pub(crate) fn close(&self) -> bool {
+        let is_stored = self.durable.as_ref().is_none_or(Durable::close);
+        self.is_over.store(true, Ordering::SeqCst);
+        self.timer.arm(0);
+        is_stored
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::SeqCst)
+    }
+
+    /// Its store, if it has one.
+    pub(crate) fn store(&self) -> Option<&Durable> {
+        self.durable.as_ref()
     }
 
     pub(crate) fn counts(&self) -> Counts {
@@ -236,5 +351,19 @@ impl Resume for SharedSpace {
     /// Continues to send to a client whose output is sent.
     fn resume(&self, key: ConnectionKey) {
         self.enter(|space, now, outbox| space.resume(now, key, outbox));
+    }
+}
+
+impl Committed for SharedSpace {
+    fn handle_commit(&self, position: u64, is_committed: bool) {
+        let position = Position(position);
+        self.enter(|space, now, outbox| match is_committed {
+            true => space.handle_committed(now, position, outbox),
+            false => space.handle_not_committed(now, position, outbox),
+        });
+    }
+
+    fn durable(&self) -> Option<&Durable> {
+        self.store()
     }
 }

@@ -13,6 +13,7 @@ use crosstie_transport::Place;
 use parking_lot::Mutex;
 
 use crate::conversation::Conversation;
+use crate::durable::{SpaceStore, SpaceStoreStatus};
 use crate::frames::Frames;
 use crate::space::{SharedSpace, limits_of};
 
@@ -25,7 +26,9 @@ pub struct Spaces {
 
 /// MQTT on a listener of its own.
 pub struct MqttListener {
-    ground: Arc<Ground>,
+    spaces: Arc<Spaces>,
+    entrance: Arc<Entrance>,
+    endpoint: Arc<MqttEndpoint>,
 }
 
 /// The state that the connections of a listener share.
@@ -49,10 +52,63 @@ impl Spaces {
         self.space(&endpoint.options.realm);
     }
 
+    /// Makes the space of a realm that runs, with its store, before any listener opens.
+    pub fn restore(&self, realm: &str, store: SpaceStore) -> std::io::Result<()> {
+        let limits = self.limits.clone();
+        let space = SharedSpace::new(&self.realms, realm, limits, Some(&store));
+        let space = Arc::new(space);
+        space.bridge.join();
+        space.attach(store, self.realms.door.keeper().clone())?;
+        let mut spaces = self.spaces.lock();
+        spaces.insert(realm.to_owned(), Arc::clone(&space));
+        drop(spaces);
+        self.begin(space);
+        Ok(())
+    }
+
+    /// Closes the store of a realm that has stopped, if it has one. Its space begins anew with the realm. Returns whether
+    /// all is written.
+    pub fn close(&self, realm: &str) -> bool {
+        let space = {
+            let mut spaces = self.spaces.lock();
+            let has_store = |space: &Arc<SharedSpace>| space.store().is_some();
+            match spaces.get(realm).is_some_and(has_store) {
+                true => spaces.remove(realm),
+                false => None,
+            }
+        };
+        space.is_none_or(|space| space.close())
+    }
+
+    /// Closes all stores, at the end of the router. Returns whether all is written.
+    pub fn close_all(&self) -> bool {
+        let realms: Vec<_> = self.spaces.lock().keys().cloned().collect();
+        // Each of them is closed.
+        let failed = realms.iter().filter(|realm| !self.close(realm));
+        failed.count() == 0
+    }
+
+    /// The stores of spaces, by realm.
+    pub fn stores(&self) -> Vec<(String, SpaceStoreStatus)> {
+        let spaces: Vec<_> = self.spaces.lock().values().cloned().collect();
+        let stores = spaces.iter().filter_map(|space| {
+            let status = space.store()?.status();
+            Some((space.bridge.realm().to_owned(), status))
+        });
+        stores.collect()
+    }
+
     /// MQTT on a listener of its own.
-    pub fn listener(&self, entrance: &Arc<Entrance>, endpoint: &Arc<MqttEndpoint>) -> MqttListener {
-        let ground = self.ground(Arc::clone(entrance), Arc::clone(endpoint));
-        MqttListener { ground }
+    pub fn listener(
+        self: &Arc<Self>,
+        entrance: &Arc<Entrance>,
+        endpoint: &Arc<MqttEndpoint>,
+    ) -> MqttListener {
+        MqttListener {
+            spaces: Arc::clone(self),
+            entrance: Arc::clone(entrance),
+            endpoint: Arc::clone(endpoint),
+        }
     }
 
     /// The counters of each space, by realm.
@@ -80,14 +136,23 @@ impl Spaces {
         if let Some(space) = spaces.get(realm) {
             return Arc::clone(space);
         }
-        let space = Arc::new(SharedSpace::new(&self.realms, realm, self.limits.clone()));
+        let space = Arc::new(SharedSpace::new(
+            &self.realms,
+            realm,
+            self.limits.clone(),
+            None,
+        ));
         spaces.insert(realm.to_owned(), Arc::clone(&space));
         drop(spaces);
+        self.begin(Arc::clone(&space));
+        space
+    }
+
+    fn begin(&self, space: Arc<SharedSpace>) {
         space.bridge.join();
         let keeper = self.realms.door.keeper();
         keeper.spawn(Arc::clone(&space).keep_time());
-        keeper.spawn(Arc::clone(&space).receive());
-        space
+        keeper.spawn(space.receive());
     }
 }
 
@@ -112,7 +177,9 @@ impl Mqtt for Spaces {
 
 impl Endpoint for MqttListener {
     fn start(self: Arc<Self>, arrival: Arrival) {
-        let ground = Arc::clone(&self.ground);
+        // The realm may have begun anew, and its space with it.
+        let (entrance, endpoint) = (Arc::clone(&self.entrance), Arc::clone(&self.endpoint));
+        let ground = self.spaces.ground(entrance, endpoint);
         serve(arrival, Place::Any, |connection, excess| {
             Conversation::new(ground, connection, None, excess)
         });

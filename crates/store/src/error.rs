@@ -26,6 +26,8 @@ pub enum StoreErrorKind {
     Messages { messages: usize },
     /// Another process, or another router of this one, has it.
     InUse,
+    /// It has the records of another owner, or of a broker.
+    OtherRecords { found: String, expected: String },
     /// It has the events of another realm.
     OtherRealm { realm: String },
     /// Neither a backup nor a salvaged store takes another file's place.
@@ -186,6 +188,11 @@ impl fmt::Display for StoreError {
                 f,
                 "{path} is in use by another process or another router; each needs a store of its \
                  own"
+            ),
+            StoreErrorKind::OtherRecords { found, expected } => write!(
+                f,
+                "{path} has the records of {found}, expected those of {expected}; it is left as it is: each owner \
+                 needs a store of its own"
             ),
             StoreErrorKind::OtherRealm { realm } => write!(
                 f,

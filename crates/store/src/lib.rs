@@ -18,6 +18,8 @@
 //!
 //! A [`Backup`] is one file, made by a thread of its own. Pages of deep queues are read between commits.
 //!
+//! A [`RecordStore`] has the records of another state machine than a vhost in the same segments.
+//!
 //! Never: which client waits for what.
 
 mod archive;
@@ -47,6 +49,7 @@ mod opening;
 mod orders;
 mod page;
 mod place;
+mod record_store;
 mod replace;
 mod restore;
 mod room;
@@ -71,6 +74,7 @@ pub use events::{EventKeeper, EventOwner, EventStore, EventStoreConfig};
 pub use inspect::{Contents, all_contents, contents};
 pub use loaded::Loaded;
 pub use orders::Begun;
+pub use record_store::{Change, FoundRecords, RecordCommitter, RecordStore, RecordStoreConfig};
 pub use replace::{Replaced, records, replace};
 pub use restore::{PutBack, restore};
 pub use salvage::{Salvaged, salvage};

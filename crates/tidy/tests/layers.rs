@@ -94,6 +94,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "mqtt",
             "realms",
             "routing",
+            "store",
             "topics",
             "transport",
             "wamp",

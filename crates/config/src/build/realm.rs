@@ -44,6 +44,7 @@ impl Builder<'_> {
             fabric: realm.object("fabric").map(|fabric| self.fabric(fabric)),
             history: self.history(realm),
             event_store: self.event_store(realm),
+            mqtt_store: self.mqtt_store(realm),
             retention: self.retention(realm),
             call_queues: self.call_queues(realm),
             resumption: self.resumption(realm),

@@ -52,6 +52,12 @@ impl Builder<'_> {
         Some(event_store)
     }
 
+    pub(super) fn mqtt_store(&mut self, realm: View<'_>) -> Option<String> {
+        let path = realm.text("mqtt_store")?.to_owned();
+        self.take_store(&path, realm.span_of("mqtt_store"));
+        Some(path)
+    }
+
     pub(super) fn retention(&mut self, realm: View<'_>) -> Vec<Retention> {
         let Some(store) = realm.object("store") else {
             return Vec::new();

@@ -27,6 +27,8 @@ tables! {
         "resumption" = object(&RESUMPTION).otherwise("a session ends with its connection").own(),
             "Lets sessions outlive their connections and continue over [another one](events.md#resumption).";
         "store" = tagged(&REALM_STORE).optional(), "Store for events and waiting calls.";
+        "mqtt_store" = text(Rule::Path).otherwise("MQTT sessions and retained messages end with the process").own().restart(),
+            "Directory with the [durable MQTT sessions](mqtt.md#durability) and retained MQTT messages of the realm.";
         "rlinks" = list(&object(&RLINK)).optional().at_once(),
             "[Links](rlinks.md) that forward events and calls to and from realms of other routers.";
     }
@@ -86,6 +88,7 @@ tables! {
         let fabric: Option<Fabric> = None;
         let history: Vec<Recording> = Vec::new();
         let event_store: Option<EventStore> = None;
+        let mqtt_store: Option<String> = None;
         let retention: Vec<Retention> = Vec::new();
         let call_queues: Vec<CallQueue> = Vec::new();
         let resumption: Option<Resumption> = None;

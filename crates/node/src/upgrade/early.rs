@@ -20,7 +20,10 @@ fn is_light(router: &RouterWorker) -> bool {
     let mut realms = router.realms.iter();
     is_alone
         && realms.all(|realm| {
-            realm.event_store.is_none() && realm.fabric.is_none() && realm.rlinks.is_empty()
+            realm.event_store.is_none()
+                && realm.mqtt_store.is_none()
+                && realm.fabric.is_none()
+                && realm.rlinks.is_empty()
         })
         && router.transports.iter().all(is_light_transport)
 }

@@ -83,6 +83,26 @@ pub(super) fn register(registry: &mut Registry, routers: &[Arc<Router>]) {
     for (family, (name, help, _)) in families.into_iter().zip(HELD) {
         registry.register(name, help, family);
     }
+    let (waiting_bytes, failing) = <(Family<Labels, Gauge>, Family<Labels, Gauge>)>::default();
+    for router in routers {
+        for (realm, status) in router.spaces.stores() {
+            let labels = [("worker", router.id().to_owned()), ("realm", realm)];
+            let bytes = waiting_bytes.get_or_create(&labels);
+            bytes.set(status.waiting_bytes as i64);
+            let failing = failing.get_or_create(&labels);
+            failing.set(status.failure.is_some().into());
+        }
+    }
+    registry.register(
+        "mqtt_store_waiting_bytes",
+        "Bytes of MQTT records that wait to be written to the realm's store",
+        waiting_bytes,
+    );
+    registry.register(
+        "mqtt_store_failing",
+        "1 if the last write to the realm's MQTT store failed",
+        failing,
+    );
     registry.register(
         "mqtt_messages_dropped",
         "MQTT messages that a receiver was not sent, or that did not cross between MQTT and WAMP",
