@@ -2,7 +2,6 @@
 
 use super::case::Case;
 use super::figures::{ACKNOWLEDGED, CLIENT_BYTES, CONNECTIONS, CPU, RATE};
-use super::node::KEEPS_ON_DISK;
 use super::subjects::MqttPeer;
 use crate::frame::{Bound, Goal};
 
@@ -30,7 +29,7 @@ pub(super) fn goals(case: Case, fan: usize, outstanding: u64) -> Vec<Goal> {
             over("messages per second", mosquitto, RATE, least(3.0)),
             over("broker CPU per message", mosquitto, CPU, most(1.0 / 3.0)),
         ],
-        Case::Durable | Case::DurableKept if KEEPS_ON_DISK => {
+        Case::Durable | Case::DurableKept => {
             let what = "acknowledged per second";
             vec![over(what, rabbitmq, ACKNOWLEDGED, least(5.0))]
         }
@@ -89,8 +88,7 @@ mod tests {
         let cpu = "broker CPU per message ÷ mosquitto ≤ 0.33: 0.25, met";
         check(Case::QoS1, 500, &[rate, cpu]);
         let rate = "acknowledged per second ÷ rabbitmq ≥ 5.00: 4.00, missed";
-        let expected = if KEEPS_ON_DISK { &[rate][..] } else { &[] };
-        check(Case::DurableKept, 500, expected);
+        check(Case::DurableKept, 500, &[rate]);
         let own = "KiB per idle client ≤ 1.50: 1.00, met";
         let over = "memory per idle client ÷ mosquitto ≤ 1.00: 0.25, met";
         check(Case::Idle, 500, &[own, over]);

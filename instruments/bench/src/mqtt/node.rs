@@ -13,10 +13,6 @@ use crate::subject::{
     Endpoint, NodeDirectory, REALM, ServerProcess, guarded, node_configuration, own_program,
 };
 
-/// Whether our node writes kept sessions. Without that its rate of acknowledgements is no figure of the disk, and no goal
-/// judges it.
-pub(super) const KEEPS_ON_DISK: bool = false;
-
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Starts it in a directory of that name, and waits until it accepts.
@@ -60,6 +56,8 @@ fn configuration(plain: SocketAddr, tls: SocketAddr, certificate: &Certificate) 
     let transports = json!([transport(plain, None), transport(tls, Some(files))]);
     let mut config = node_configuration("anonymous", transports);
     config["workers"][0]["options"] = json!({ "threads": 1 });
+    // Kept sessions are on the disk; others pay nothing for that.
+    config["workers"][0]["realms"][0]["mqtt_store"] = json!("mqtt.store");
     config["limits"] = json!({
         "mqtt_queued_messages_max": 1_000_000,
         "mqtt_queued_bytes_max": 1 << 30

@@ -3,7 +3,6 @@
 use super::case::{Case, Kind};
 use super::figures::{ACKNOWLEDGED, CLIENT_BYTES, CONNECTION_CPU, CONNECTIONS, CPU, RATE};
 use super::idle::FIRST;
-use super::node::KEEPS_ON_DISK;
 use super::options::MqttOptions;
 use super::subjects::MqttPeer;
 use crate::frame::Column;
@@ -109,10 +108,6 @@ pub(super) fn below(options: &MqttOptions, case: Case) -> Vec<String> {
         ),
     };
     let floor = match case {
-        Case::Durable | Case::DurableKept if !KEEPS_ON_DISK => {
-            "crosstie keeps sessions in its memory, and mosquitto acknowledges without a sync: it writes \
-             its sessions every half hour; no floor: it keeps nothing"
-        }
         Case::Durable | Case::DurableKept => {
             "mosquitto acknowledges without a sync: it writes its sessions every half hour; no \
              floor: it keeps nothing"
