@@ -59,6 +59,7 @@ pub fn record_seeds() -> Vec<Vec<u8>> {
             client_id: "client".into(),
             expiry_s: 60,
             ends_at: Some(Time(9)),
+            known_before: 0,
             known_max: 1,
         },
         Record::Subscribed {
@@ -66,6 +67,7 @@ pub fn record_seeds() -> Vec<Vec<u8>> {
             filter: "$share/g/a/+".into(),
             options: Options::default(),
             identifier: 3,
+            is_scanned: true,
         },
         Record::Message {
             message: MessageNumber(2),

@@ -28,10 +28,17 @@ pub(crate) struct Client {
     is_framed: bool,
     flags: AtomicU8,
     /// CONNACK, until the space asks for it.
-    connack: Mutex<Option<Box<[u8]>>>,
+    opening: Mutex<Option<Opening>>,
     /// Set with the session in the space.
     key: OnceLock<ConnectionKey>,
     space: Arc<dyn Resume>,
+}
+
+/// What waits for the space to open a connection.
+struct Opening {
+    connack: Box<[u8]>,
+    /// Begins the keep alive: until then the time for a handshake counts.
+    begin: Box<dyn FnOnce() + Send>,
 }
 
 /// The space of a client, which may send to it again.
@@ -76,7 +83,7 @@ impl Client {
             version,
             is_framed,
             flags: AtomicU8::new(0),
-            connack: Mutex::default(),
+            opening: Mutex::default(),
             key: OnceLock::new(),
             space,
         })
@@ -88,18 +95,22 @@ impl Client {
     }
 
     /// Keeps CONNACK until the space asks for it. Nothing is read before.
-    pub(crate) fn keep_connack(&self, connack: ConnAck<'_>) {
+    pub(crate) fn keep_connack(&self, connack: ConnAck<'_>, begin: impl FnOnce() + Send + 'static) {
         let mut octets = Vec::new();
         let _ = Packet::ConnAck(connack).encode(self.version, &mut octets);
-        *self.connack.lock() = Some(octets.into());
+        *self.opening.lock() = Some(Opening {
+            connack: octets.into(),
+            begin: Box::new(begin),
+        });
         self.set(OPENING);
     }
 
     pub(crate) fn send_connack(&self) {
-        let Some(octets) = self.connack.lock().take() else {
+        let Some(Opening { connack, begin }) = self.opening.lock().take() else {
             return;
         };
-        self.send_octets(PacketType::ConnAck, |out| out.extend_from_slice(&octets));
+        begin();
+        self.send_octets(PacketType::ConnAck, |out| out.extend_from_slice(&connack));
         self.flags.fetch_and(!OPENING, Ordering::SeqCst);
         self.connection.resume_reading();
     }

@@ -152,7 +152,11 @@ impl Conversation {
             packet_bytes_max: options.packet_bytes_max,
             version: connect.version,
         };
-        let acknowledge = |connected: &Connected| answer.prepare(&client, connected);
+        let keep_alive = ordered.unwrap_or(asked);
+        let within = (!keep_alive.is_zero()).then(|| keep_alive * 3 / 2);
+        let (watch, key) = (Arc::clone(&ground.entrance.listening.watch), self.watch);
+        let begin = move || watch.opened_with_keep_alive(key, within);
+        let acknowledge = |connected: &Connected| answer.prepare(&client, connected, begin);
         let key = ground
             .space
             .connect(owner, &connecting(connect), &client, acknowledge);
@@ -163,10 +167,6 @@ impl Conversation {
                 return Err(End::Reason(reason));
             }
         };
-        let keep_alive = ordered.unwrap_or(asked);
-        let within = (!keep_alive.is_zero()).then(|| keep_alive * 3 / 2);
-        let watch = &ground.entrance.listening.watch;
-        watch.opened_with_keep_alive(self.watch, within);
         self.state = State::Open(Box::new(Open::new(login.talk, key, connect.is_bridge)));
         // A stop meanwhile has not found this client in the space.
         match ground.entrance.is_stopping() {
@@ -225,16 +225,22 @@ struct Answer {
 }
 
 impl Answer {
-    fn prepare(&self, client: &Client, connected: &Connected) {
+    fn prepare(
+        &self,
+        client: &Client,
+        connected: &Connected,
+        begin: impl FnOnce() + Send + 'static,
+    ) {
         let properties = match self.version.is_v5() {
             true => self.properties(connected),
             false => PropertiesBuf::new(),
         };
-        client.keep_connack(ConnAck {
+        let connack = ConnAck {
             session_present: connected.is_present,
             reason: ReasonCode::Success,
             properties: properties.as_properties(),
-        });
+        };
+        client.keep_connack(connack, begin);
     }
 
     fn properties(&self, connected: &Connected) -> PropertiesBuf {

@@ -220,6 +220,13 @@ impl SharedSpace {
         client: &Arc<Client>,
         acknowledge: impl FnOnce(&Connected),
     ) -> Result<ConnectionKey, ReasonCode> {
+        let is_kept = match connect.version.is_v5() {
+            true => connect.session_expiry_s > 0,
+            false => !connect.is_clean,
+        };
+        if is_kept && self.durable.as_ref().is_some_and(Durable::is_failing) {
+            return Err(ReasonCode::ServerUnavailable);
+        }
         let (connected, _) = self.enter(|space, now, outbox| {
             let mut owners = self.owners.lock();
             let known = owners.get(connect.client_id);

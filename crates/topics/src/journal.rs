@@ -25,7 +25,9 @@ pub enum Record {
         expiry_s: u32,
         /// Without a connection. A restart ends all connections, and restores those sessions with their full expiry.
         ends_at: Option<Time>,
-        /// The client may know so many of its first messages.
+        /// The client may know the messages in front of this place, ...
+        known_before: u64,
+        /// ... and so many of the first ones.
         known_max: u32,
     },
     /// With everything of its own.
@@ -38,6 +40,8 @@ pub enum Record {
         options: Options,
         /// 0: none.
         identifier: u32,
+        /// Retained messages are still to be sent.
+        is_scanned: bool,
     },
     Unsubscribed {
         session: SessionNumber,

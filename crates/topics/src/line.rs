@@ -8,6 +8,7 @@ use crate::{Answer, Reply};
 #[derive(Debug, Default)]
 pub(crate) struct Line {
     waiting: VecDeque<Waiting>,
+    bytes: usize,
 }
 
 #[derive(Debug)]
@@ -30,12 +31,14 @@ impl Line {
     pub(crate) fn push(&mut self, position: u64, session: SessionKey, connection: u32, what: What) {
         // A message that was recorded earlier waits for those in front of it, so that the line is in order.
         let last = self.waiting.back().map_or(0, |last| last.position);
-        self.waiting.push_back(Waiting {
+        let waiting = Waiting {
             position: position.max(last),
             session,
             connection,
             what,
-        });
+        };
+        self.bytes += waiting.bytes();
+        self.waiting.push_back(waiting);
     }
 
     pub(crate) fn take_due(&mut self, committed: u64) -> Option<Waiting> {
@@ -43,6 +46,7 @@ impl Line {
             return None;
         }
         let waiting = self.waiting.pop_front();
+        self.bytes -= waiting.as_ref().map_or(0, Waiting::bytes);
         if self.waiting.is_empty() && self.waiting.capacity() > WAITING_KEPT {
             self.waiting = VecDeque::new();
         }
@@ -61,8 +65,30 @@ impl Line {
         waiting.take_while(move |waiting| waiting.position <= position)
     }
 
+    /// Removes those that wait for a position or an earlier one, except for the given ones.
+    pub(crate) fn forget(&mut self, position: u64, stays: impl Fn(&Waiting) -> bool) {
+        self.waiting
+            .retain(|waiting| waiting.position > position || stays(waiting));
+        self.bytes = self.waiting.iter().map(Waiting::bytes).sum();
+    }
+
+    /// Bytes of memory.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.waiting.len()
+    }
+}
+
+impl Waiting {
+    fn bytes(&self) -> usize {
+        let codes = match &self.what {
+            What::Reply(Reply::SubAck(_, codes) | Reply::UnsubAck(_, codes)) => codes.len(),
+            _ => 0,
+        };
+        size_of::<Self>() + codes
     }
 }
 

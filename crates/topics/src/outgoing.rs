@@ -205,10 +205,16 @@ impl Outgoing {
         unsent.next().map(|(at, _)| at)
     }
 
-    /// Number of entries that the client may know.
-    pub(crate) fn known(&self) -> usize {
+    /// The place behind the entries that the client may know; 0 without any.
+    pub(crate) fn known_before(&self) -> u64 {
         let entries = self.entries.iter();
-        entries.take_while(|entry| entry.is_repeated).count()
+        let known = entries.take_while(|entry| entry.is_repeated);
+        known.last().map_or(0, |last| last.place + 1)
+    }
+
+    /// Number of entries in front of a place.
+    pub(crate) fn count_before(&self, place: u64) -> usize {
+        self.entries.partition_point(|entry| entry.place < place)
     }
 
     /// The client may know the first entries.

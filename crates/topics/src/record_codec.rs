@@ -39,6 +39,9 @@ const IS_RETAINED: u8 = 4;
 const IS_SHARED: u8 = 8;
 const IS_FORWARDED: u8 = 16;
 
+/// Beside the options of a subscription.
+const IS_SCANNED: u8 = 0x80;
+
 impl Record {
     /// Appends the octets.
     pub fn encode(&self, out: &mut Vec<u8>) {
@@ -50,10 +53,12 @@ impl Record {
                 filter,
                 options,
                 identifier,
+                is_scanned,
             } => {
                 head(out, SUBSCRIBED, session.0);
                 bytes(out, filter.as_bytes());
-                out.push(PackedOptions::of(*options).octet());
+                let scanned = if *is_scanned { IS_SCANNED } else { 0 };
+                out.push(PackedOptions::of(*options).octet() | scanned);
                 number(out, u64::from(*identifier));
             }
             Self::Unsubscribed { session, filter } => {
@@ -107,6 +112,7 @@ impl Record {
             client_id,
             expiry_s,
             ends_at,
+            known_before,
             known_max,
         } = self
         {
@@ -114,6 +120,7 @@ impl Record {
             bytes(out, client_id.as_bytes());
             number(out, u64::from(*expiry_s));
             optional(out, ends_at.map(|at| at.0));
+            number(out, *known_before);
             number(out, u64::from(*known_max));
         }
     }
@@ -200,17 +207,23 @@ impl<'a> Reader<'a> {
                 client_id: self.text()?,
                 expiry_s: self.short()?,
                 ends_at: self.optional()?.map(Time),
+                known_before: self.number()?,
                 known_max: self.short()?,
             },
             SESSION_ENDED => Record::SessionEnded {
                 session: self.session()?,
             },
-            SUBSCRIBED => Record::Subscribed {
-                session: self.session()?,
-                filter: self.text()?,
-                options: PackedOptions::from_octet(self.octet()?)?.unpack(),
-                identifier: self.short()?,
-            },
+            SUBSCRIBED => {
+                let (session, filter) = (self.session()?, self.text()?);
+                let octet = self.octet()?;
+                Record::Subscribed {
+                    session,
+                    filter,
+                    options: PackedOptions::from_octet(octet & !IS_SCANNED)?.unpack(),
+                    identifier: self.short()?,
+                    is_scanned: octet & IS_SCANNED != 0,
+                }
+            }
             UNSUBSCRIBED => Record::Unsubscribed {
                 session: self.session()?,
                 filter: self.text()?,
@@ -373,6 +386,7 @@ mod tests {
                 client_id: "client".into(),
                 expiry_s: u32::MAX,
                 ends_at: Some(Time(1 << 40)),
+                known_before: 1 << 50,
                 known_max: 700,
             },
             Record::SessionEnded { session },
@@ -386,6 +400,7 @@ mod tests {
                     retain_handling: RetainHandling::Never,
                 },
                 identifier: 268_435_455,
+                is_scanned: true,
             },
             Record::Unsubscribed {
                 session,

@@ -164,6 +164,11 @@ impl Retained {
 }
 
 impl Scan {
+    /// The filter of the subscription.
+    pub(crate) fn filter(&self) -> String {
+        self.filter.replace('\0', "/")
+    }
+
     /// Bytes of memory, however far it is.
     pub(crate) fn bytes(&self) -> usize {
         size_of::<Self>() + 2 * self.filter.len()

@@ -118,19 +118,20 @@ impl<H> Session<H> {
         self.number.0 != 0
     }
 
+    /// With a connection, the client may come to know as many messages as it may be sent at once.
     pub(crate) fn record(&self, ends_at: Option<Time>) -> Record {
         let outgoing = self.outgoing.as_deref();
-        let known = outgoing.map_or(0, Outgoing::known);
-        let window = match ends_at {
+        let known_max = match ends_at {
             Some(_) => 0,
-            None => usize::from(self.window),
+            None => u32::from(self.window),
         };
         Record::Session {
             session: self.number,
             client_id: Arc::clone(&self.client_id),
             expiry_s: self.expiry_s,
             ends_at,
-            known_max: known.max(window) as u32,
+            known_before: outgoing.map_or(0, Outgoing::known_before),
+            known_max,
         }
     }
 

@@ -73,6 +73,7 @@ fn record(random: &mut SplitMix) -> Record {
             client_id: pick(random, &["a", "b", "c", ""]).into(),
             expiry_s: pick(random, &[0, 1, 60, u32::MAX]),
             ends_at: pick(random, &[None, Some(Time(0)), Some(Time(1 << 30))]),
+            known_before: random.number() % 6,
             known_max: random.number() as u32 % 4,
         },
         4 => Record::SessionEnded { session },
@@ -81,6 +82,7 @@ fn record(random: &mut SplitMix) -> Record {
             filter: filter.into(),
             options,
             identifier: place as u32,
+            is_scanned: random.number().is_multiple_of(2),
         },
         8 => Record::Unsubscribed {
             session,

@@ -100,6 +100,9 @@ impl<H> Space<H> {
             position = self.ledger.journal.position.0;
         }
         let answer = Answer::PubComp(id, reason);
+        if !self.ledger.is_committed(position) {
+            self.count_reply(key.session, key.number, true, outbox);
+        }
         self.answer_after(position, (key.session, key.number), answer, outbox);
     }
 

@@ -23,6 +23,8 @@ impl<H> Space<H> {
     /// [`Self::work`].
     pub fn handle_committed(&mut self, now: Time, position: Position, outbox: &mut impl Outbox<H>) {
         self.ledger.committed = self.ledger.committed.max(position.0);
+        let committed = self.ledger.committed;
+        self.ends.retain(|_, position| *position > committed);
         self.continue_line(now, self.config.limits.steps_max.max(1), outbox);
     }
 
@@ -34,7 +36,12 @@ impl<H> Space<H> {
             };
             let (key, connection) = (waiting.session, waiting.connection);
             match waiting.what {
-                What::Answer(answer) => self.answer(key, connection, answer, outbox),
+                What::Answer(answer) => {
+                    if matches!(answer, Answer::PubComp(..)) {
+                        self.count_reply(key, connection, false, outbox);
+                    }
+                    self.answer(key, connection, answer, outbox);
+                }
                 What::Reply(reply) => {
                     self.count_reply(key, connection, false, outbox);
                     self.give(now, (key, connection), &reply, outbox);
@@ -73,7 +80,20 @@ impl<H> Space<H> {
             };
             waiting.insert((one.session, connection));
         }
-        for (key, connection) in waiting {
+        self.failed.extend(waiting);
+        // No connection is there for these any more.
+        self.line.forget(position.0, |one| {
+            !matches!(one.what, What::Answer(Answer::PubAck(..)) | What::Reply(_))
+        });
+        self.continue_failed(now, self.config.limits.steps_max.max(1), outbox);
+    }
+
+    /// Closes connections that have waited for a commit that failed.
+    pub(super) fn continue_failed(&mut self, now: Time, steps: usize, outbox: &mut impl Outbox<H>) {
+        for _ in 0..steps {
+            let Some((key, connection)) = self.failed.pop_front() else {
+                return;
+            };
             let session = self.clients.find(key);
             let session = session.filter(|session| session.is_connected_as(connection));
             if let Some(link) = session.and_then(|session| session.link.as_ref()) {
@@ -126,8 +146,8 @@ impl<H> Space<H> {
         self.count_reply(key.session, key.number, true, outbox);
     }
 
-    /// Counts replies that wait with the acknowledgements that do: a client with many is not read.
-    fn count_reply(
+    /// Counts replies, and PUBCOMP, that wait with the acknowledgements that do: a client with many is not read.
+    pub(super) fn count_reply(
         &mut self,
         key: SessionKey,
         connection: u32,

@@ -58,7 +58,12 @@ impl<H> Space<H> {
         let key = found.unwrap_or_else(|| self.begin(Arc::clone(&client_id)));
         let number = self.attach(key, handle, connect, expiry_s, outbox);
         self.keep_will(now, key, connect);
-        let position = self.ledger.journal.position.0;
+        // The end of an earlier session of this client, too: it would be there again after a crash.
+        let ended = self.ends.get(&client_id).copied().unwrap_or_default();
+        let position = match self.ledger.journal.position.0 {
+            last if last > position_before => last,
+            _ => ended,
+        };
         let is_cut = is_v5 && expiry_s != connect.session_expiry_s;
         Ok(Connected {
             key: ConnectionKey {
@@ -69,11 +74,7 @@ impl<H> Space<H> {
             client_id,
             is_assigned,
             session_expiry_s: is_cut.then_some(expiry_s),
-            position: if position > position_before {
-                position
-            } else {
-                0
-            },
+            position,
         })
     }
 

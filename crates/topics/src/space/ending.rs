@@ -36,6 +36,11 @@ impl<H> Space<H> {
             return 0;
         };
         let number = session.number;
+        // Until all of its parts are done, instead of its end.
+        let mut ending = session.record(Some(now));
+        if let Record::Session { expiry_s, .. } = &mut ending {
+            *expiry_s = 0;
+        }
         // From now on nothing of it is recorded: all of its records go at its end.
         session.number.0 = 0;
         session.has_ended = true;
@@ -68,13 +73,11 @@ impl<H> Space<H> {
         }
         self.end_part(number);
         if self.closing.contains_key(&number) {
-            self.ledger.record(Record::Session {
-                session: number,
-                client_id,
-                expiry_s: 0,
-                ends_at: Some(now),
-                known_max: 0,
-            });
+            self.ledger.record(ending);
+        }
+        if number.0 != 0 {
+            let position = self.ledger.journal.position.0;
+            self.ends.insert(client_id, position);
         }
         steps
     }
@@ -131,6 +134,11 @@ impl<H> Space<H> {
         }
         // Before its entries, which keep the records of their messages.
         if let Some(one) = ending.returned.pop_front() {
+            if one.is_unrecorded && one.message.holders.recorded() == UNRECORDED {
+                // Its publication is not at its end, and may be all lost yet.
+                ending.returned.push_back(one);
+                return Some(1);
+            }
             self.deal_again(now, &one, outbox);
             if ending.number.0 != 0 {
                 // Together with its records in another session, so that a restart does not deal it once more.
@@ -216,9 +224,7 @@ impl<H> Space<H> {
             return;
         };
         let mut fan = Fan::<O::Shared>::new(content, self.buffers.take());
-        if !returned.is_unrecorded {
-            fan.message = Some(Arc::clone(&returned.message));
-        }
+        fan.message = Some(Arc::clone(&returned.message));
         let mut recording = Recording::default();
         if let Some(member) = self.pick(returned.group, returned.qos)
             && let Some(key) = self.clients.key_at(member.session)

@@ -57,7 +57,10 @@ impl<H> Space<H> {
             outbox.close(link, reason);
             self.detach(now, key, true, outbox);
         }
-        self.remove_session(now, key, outbox);
+        // Without expiry, it has ended with its connection.
+        if self.clients.find_by_id(client_id) == Some(key) {
+            self.remove_session(now, key, outbox);
+        }
         true
     }
 
@@ -195,7 +198,7 @@ impl<H> Space<H> {
         }
         let session = source.will_of.and_then(|key| self.clients.find(key));
         // A later connection may have replaced the record by its own will.
-        if session.is_some_and(|one| one.number == number && one.will().is_none()) {
+        if !session.is_some_and(|one| one.number == number && one.will().is_some()) {
             self.ledger.record(Record::WillGone { session: number });
         }
         self.end_part(number);

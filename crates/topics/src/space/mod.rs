@@ -88,6 +88,10 @@ pub struct Space<H> {
     /// Sessions that have ended, and still have parts.
     ending: VecDeque<Ending>,
     closing: BTreeMap<SessionNumber, Closing>,
+    /// Identifiers of recorded sessions whose end is not committed, and its position.
+    ends: BTreeMap<Arc<str>, u64>,
+    /// Connections that are closed because the store has failed.
+    failed: VecDeque<(SessionKey, u32)>,
     /// Sessions that are sent retained messages.
     scanning: VecDeque<SessionKey>,
     ledger: Ledger,
@@ -132,6 +136,8 @@ impl<H> Space<H> {
             idle: BTreeSet::new(),
             ending: VecDeque::new(),
             closing: BTreeMap::new(),
+            ends: BTreeMap::new(),
+            failed: VecDeque::new(),
             scanning: VecDeque::new(),
             ledger,
             course: None,
@@ -164,9 +170,9 @@ impl<H> Space<H> {
         }
     }
 
-    /// Bytes of messages, retained ones included, and of sessions without a connection.
+    /// Bytes of messages, retained ones included, of sessions without a connection, and of answers that wait for a commit.
     pub fn kept_bytes(&self) -> usize {
-        self.ledger.kept_bytes
+        self.ledger.kept_bytes + self.line.bytes()
     }
 
     /// Whether it keeps nothing at all: for its owner, before it drops the space, and for tests.
@@ -175,7 +181,10 @@ impl<H> Space<H> {
         let kept = [counts.sessions, counts.subscriptions, counts.queued];
         let places = [self.trie.len(), self.shares.len(), self.retained.len()];
         let lines = [self.scanning.len(), self.line.len(), self.ending.len()];
-        let places = places.into_iter().chain([self.closing.len()]);
+        let places =
+            places
+                .into_iter()
+                .chain([self.closing.len(), self.ends.len(), self.failed.len()]);
         let mut all = kept
             .into_iter()
             .chain(places)

@@ -150,7 +150,10 @@ impl<H> Space<H> {
         }
         if content.payload.is_empty() {
             let Some(removed) = self.retained.remove(content.topic) else {
-                return Ok((None, 0));
+                // Its removal may wait for its commit.
+                let is_stored = self.ledger.is_stored;
+                let last = self.ledger.journal.position.0;
+                return Ok((None, if is_stored { last } else { 0 }));
             };
             self.ledger.release_retained(&removed);
             return Ok((None, self.record_retained_gone(content.topic)));

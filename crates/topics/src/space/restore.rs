@@ -18,7 +18,7 @@ use crate::{Message, MessageNumber, Outbox, Record, SessionNumber, Time};
 #[derive(Default)]
 struct Found {
     sessions: BTreeMap<SessionNumber, FoundSession>,
-    subscriptions: BTreeMap<(SessionNumber, Arc<str>), (Options, u32)>,
+    subscriptions: BTreeMap<(SessionNumber, Arc<str>), (Options, u32, bool)>,
     messages: BTreeMap<MessageNumber, Arc<Message>>,
     queued: BTreeMap<(SessionNumber, u64), Queued>,
     received: BTreeSet<(SessionNumber, PacketId)>,
@@ -30,6 +30,7 @@ struct FoundSession {
     client_id: Arc<str>,
     expiry_s: u32,
     ends_at: Option<Time>,
+    known_before: u64,
     known_max: u32,
 }
 
@@ -80,11 +81,18 @@ impl<H> Space<H> {
         for number in found.strangers() {
             self.ledger.record(Record::SessionEnded { session: number });
         }
-        for ((number, filter), (options, identifier)) in std::mem::take(&mut found.subscriptions) {
+        let mut scans = Vec::new();
+        for ((number, filter), found) in std::mem::take(&mut found.subscriptions) {
             if let Some(key) = keys.get(&number) {
+                let (options, identifier, is_scanned) = found;
                 let options = PackedOptions::of(options);
+                let made = self.add_subscription(*key, &filter, identifier, options, outbox);
                 // What is no filter has matched nothing.
-                let _ = self.add_subscription(*key, &filter, identifier, options, outbox);
+                if let Ok(made) = made
+                    && is_scanned
+                {
+                    scans.push((*key, made.node, filter, identifier, options));
+                }
             }
         }
         self.restore_queues(&mut found, &keys, outbox);
@@ -110,11 +118,19 @@ impl<H> Space<H> {
             self.ledger.hold_retained(&message);
             self.retained.insert(message, 0);
         }
+        // From the first one again: it is not known how far they were.
+        for (key, node, filter, identifier, options) in scans {
+            self.begin_scan(key, node, (&filter, identifier, options), outbox);
+        }
         for key in keys.into_values() {
             self.begin_absence(key, &found);
         }
         for key in ended {
             self.remove_session(now, key, outbox);
+        }
+        // What was due meanwhile has happened before the first client comes back.
+        while self.next_timeout().is_some_and(|at| at <= now) {
+            self.handle_timeout(now, outbox);
         }
     }
 
@@ -148,10 +164,12 @@ impl<H> Space<H> {
             return;
         };
         let known = found.sessions.get(&session.number);
-        let known_max = known.map_or(0, |known| known.known_max as usize);
+        let (before, known_max) = known.map_or((0, 0), |known| {
+            (known.known_before, known.known_max as usize)
+        });
         let mut timers = Vec::new();
         if let Some(outgoing) = &mut session.outgoing {
-            outgoing.set_known(known_max);
+            outgoing.set_known(known_max.max(outgoing.count_before(before)));
             outgoing.sweeps_at = outgoing.next_expiry();
             timers.extend(outgoing.sweeps_at.map(|at| (at, Timer::Messages(key))));
         }
@@ -280,12 +298,14 @@ impl Found {
                 client_id,
                 expiry_s,
                 ends_at,
+                known_before,
                 known_max,
             } => {
                 let found = FoundSession {
                     client_id,
                     expiry_s,
                     ends_at,
+                    known_before,
                     known_max,
                 };
                 self.sessions.insert(session, found);
@@ -296,9 +316,11 @@ impl Found {
                 filter,
                 options,
                 identifier,
+                is_scanned,
             } => {
                 let key = (session, filter);
-                self.subscriptions.insert(key, (options, identifier));
+                let found = (options, identifier, is_scanned);
+                self.subscriptions.insert(key, found);
             }
             Record::Unsubscribed { session, filter } => {
                 self.subscriptions.remove(&(session, filter));

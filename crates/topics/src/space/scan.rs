@@ -13,7 +13,7 @@ use crate::keys::SessionKey;
 use crate::outgoing::{DealtBy, identifiers};
 use crate::retained::Step;
 use crate::session::Session;
-use crate::{Message, Outbox, Time};
+use crate::{Message, Outbox, Record, Time};
 
 /// The end of a session's turn.
 enum Turn {
@@ -72,7 +72,17 @@ impl<H> Space<H> {
             match self.retained.step(scan.get_mut()) {
                 Step::Skipped => {}
                 Step::Done => {
-                    let bytes = scan.remove().bytes() as isize;
+                    let scan = scan.remove();
+                    let bytes = scan.bytes() as isize;
+                    if session.is_recorded() {
+                        self.ledger.record(Record::Subscribed {
+                            session: session.number,
+                            filter: scan.filter().into(),
+                            options: scan.options.unpack(),
+                            identifier: scan.identifier,
+                            is_scanned: false,
+                        });
+                    }
                     session.tidy();
                     charge(session, -bytes, &mut self.ledger, outbox);
                 }

@@ -78,6 +78,7 @@ impl<H> Space<H> {
             RetainHandling::New => made.is_new,
             RetainHandling::Never => false,
         };
+        let is_scanned = wants_retained && !made.is_shared && self.retained.len() > 0;
         let session = self.clients.find_mut(key);
         if let Some(session) = session.filter(|session| session.is_recorded()) {
             self.ledger.record(Record::Subscribed {
@@ -85,18 +86,30 @@ impl<H> Space<H> {
                 filter: wanted.filter.into(),
                 options: wanted.options,
                 identifier,
+                is_scanned,
             });
         }
-        if wants_retained && !made.is_shared && self.retained.len() > 0 {
-            let scan = Scan::new(wanted.filter, identifier, options, self.published);
-            if let Some(session) = self.clients.find_mut(key) {
-                let bytes = scan.bytes() as isize;
-                if session.rare_mut().scans.insert(made.node, scan).is_none() {
-                    charge(session, bytes, &mut self.ledger, outbox);
-                }
-            }
+        if is_scanned {
+            self.begin_scan(key, made.node, (wanted.filter, identifier, options), outbox);
         }
         ReasonCode::granted(wanted.options.qos)
+    }
+
+    /// Lets retained messages be sent to a subscription.
+    pub(super) fn begin_scan(
+        &mut self,
+        key: SessionKey,
+        node: u32,
+        (filter, identifier, options): (&str, u32, PackedOptions),
+        outbox: &mut impl Outbox<H>,
+    ) {
+        let scan = Scan::new(filter, identifier, options, self.published);
+        if let Some(session) = self.clients.find_mut(key) {
+            let bytes = scan.bytes() as isize;
+            if session.rare_mut().scans.insert(node, scan).is_none() {
+                charge(session, bytes, &mut self.ledger, outbox);
+            }
+        }
     }
 
     /// Whether a session may have a subscription, or one more.

@@ -10,7 +10,7 @@ use crate::{Outbox, Time};
 impl<H> Space<H> {
     pub fn has_backlog(&self) -> bool {
         let has_publications = !self.backlog.is_empty() || !self.wills.is_empty();
-        let is_due = self.line.is_due(self.ledger.committed);
+        let is_due = self.line.is_due(self.ledger.committed) || !self.failed.is_empty();
         has_publications || is_due || !self.scanning.is_empty() || !self.ending.is_empty()
     }
 
@@ -18,6 +18,7 @@ impl<H> Space<H> {
     /// commit, a retained message that is looked at, or a subscription or message of a session that has ended.
     pub fn work(&mut self, now: Time, steps: usize, outbox: &mut impl Outbox<H>) {
         self.continue_line(now, steps, outbox);
+        self.continue_failed(now, steps, outbox);
         self.continue_publications(now, steps, outbox);
         self.continue_scan(now, steps, outbox);
         self.continue_endings(now, steps, outbox);
