@@ -205,19 +205,20 @@ impl Router {
             });
         };
         if realm.open_calls(None).is_empty() {
+            // Before their sessions end, MQTT clients leave without their wills.
+            self.state.spaces.close(name);
             let stopped = Arc::clone(&realm);
             let says_goodbye = self.state.realms.says_goodbye;
             self.end_sessions(!says_goodbye, move || Some(stopped.stop(says_goodbye)));
             realm.stop_store();
-            self.state.spaces.close(name);
             return Ok(());
         }
         let (state, id) = (Arc::clone(&self.state), self.of_worker("realm", name));
         self.workers.spawn_keeper(async move {
             departure::drain(&state, std::slice::from_ref(&realm), None).await;
             let says_goodbye = state.realms.says_goodbye;
-            let ended = realm.stop(says_goodbye);
             state.spaces.close(realm.name());
+            let ended = realm.stop(says_goodbye);
             close_later(state, &ended, !says_goodbye);
             realm.stop_store();
             tracing::info!("{id}: the sessions that had open calls are out of it");

@@ -34,15 +34,17 @@ impl Router {
         }
         let store = self.open_store(realm)?;
         let mqtt_store = self.open_mqtt_store(realm)?;
-        let added = self.state.realms.add(realm, store);
-        let started = added.ok_or_else(runs_already)?;
-        if let Some(store) = mqtt_store {
-            let restored = self.state.spaces.restore(&realm.name, store);
-            restored.map_err(|e| StartError {
-                what: what(),
-                fault: StartFault::Io(e),
-            })?;
-        }
+        // Clients that come with the realm find its space.
+        let restored = self.state.spaces.restore(&realm.name, mqtt_store);
+        restored.map_err(|e| StartError {
+            what: what(),
+            fault: StartFault::Io(e),
+        })?;
+        let Some(started) = self.state.realms.add(realm, store) else {
+            self.state.spaces.close(&realm.name);
+            return Err(runs_already());
+        };
+        self.state.spaces.join(&realm.name);
         if let (Some(port), Some(speaking)) = (&started.port, speaking) {
             let (port, realm) = (Arc::clone(port), Arc::clone(&started));
             let serving = self.workers.serving_handle();

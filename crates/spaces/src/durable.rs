@@ -85,7 +85,7 @@ impl SpaceStore {
         for lost in lost {
             tracing::error!("realm {realm}: MQTT continues without confirmed data: {lost}");
         }
-        let mut places = Places::new(groups);
+        let mut places = Places::new(groups, store.now_ms());
         let mut restored = Vec::with_capacity(records.len());
         for (group, place, content) in records {
             match Owned::decode(content.body()) {

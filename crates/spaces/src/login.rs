@@ -51,7 +51,7 @@ impl Conversation {
 
     fn begin(&mut self, connect: &Connect<'_>, now: Instant) -> Result<bool, End> {
         let ground = Arc::clone(&self.ground);
-        if ground.entrance.is_stopping() {
+        if ground.entrance.is_stopping() || ground.space.is_over() {
             return Err(End::Silent);
         }
         let client = Client::new(
@@ -162,6 +162,11 @@ impl Conversation {
             .connect(owner, &connecting(connect), &client, acknowledge);
         let key = match key {
             Ok(key) => key,
+            // The space begins anew: the client comes back to that.
+            Err(ReasonCode::ServerShuttingDown) => {
+                self.state = State::LoggingIn(login);
+                return Err(End::Silent);
+            }
             Err(reason) => {
                 self.state = State::LoggingIn(login);
                 return Err(End::Reason(reason));

@@ -1,15 +1,15 @@
 //! The places of a space's records in its store.
 //!
 //! A session is a group, named by its client identifier; the bodies of messages and the retained messages are two more. Entries
-//! of queues and bodies have places that follow from their numbers. All other records have the next negative place, since a
-//! place never has a second record, and are found by their subject.
+//! of queues have places that follow from theirs. All other records have the next negative place, since a place never has a
+//! second record, and are found by their subject.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use crosstie_mqtt::PacketId;
 use crosstie_store::Change;
-use crosstie_topics::{Record, SessionNumber};
+use crosstie_topics::{MessageNumber, Record, SessionNumber};
 
 /// A record, and the owner of its session if it is one of a session.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,6 +24,7 @@ pub(crate) struct Places {
     /// The last place that follows from no number: they are negative.
     made: i64,
     groups: BTreeSet<u64>,
+    bodies: HashMap<MessageNumber, i64>,
     retained: HashMap<Arc<str>, i64>,
     sessions: HashMap<SessionNumber, OfSession>,
     bytes: usize,
@@ -87,9 +88,11 @@ impl Owned {
 }
 
 impl Places {
-    /// Those of a store with these groups.
-    pub(crate) fn new(groups: BTreeSet<u64>) -> Self {
+    /// Those of a store with these groups. Places of earlier runs are not used again: a run has fewer than 65,536 of them in
+    /// a millisecond.
+    pub(crate) fn new(groups: BTreeSet<u64>, now_ms: u64) -> Self {
         Self {
+            made: -((now_ms << 16) as i64),
             groups,
             ..Self::default()
         }
@@ -125,10 +128,6 @@ impl Places {
                 self.groups.remove(&session.0);
                 out.push(Change::Closed { group: session.0 });
             }
-            Record::MessageGone { message } => out.push(Change::Removed {
-                group: BODIES,
-                place: message.0 as i64,
-            }),
             Record::Departed { session, place } => {
                 let group = session.0;
                 let known = self.sessions.get_mut(session);
@@ -179,7 +178,6 @@ impl Places {
     /// The place of a record that is stored.
     fn place(&mut self, record: &Record) -> i64 {
         match record {
-            Record::Message { message, .. } => message.0 as i64,
             Record::Queued {
                 session,
                 place,
@@ -225,6 +223,13 @@ impl Places {
                 let former = match place {
                     Some(place) => known.insert(*packet_id, place),
                     None => known.remove(packet_id),
+                };
+                (former, 0)
+            }
+            Record::Message { message, .. } | Record::MessageGone { message } => {
+                let former = match place {
+                    Some(place) => self.bodies.insert(*message, place),
+                    None => self.bodies.remove(message),
                 };
                 (former, 0)
             }

@@ -23,7 +23,7 @@ use crate::client::{Client, Resume};
 use crate::crossing::Crossing;
 use crate::durable::{Committed, Durable, SpaceStore};
 use crate::figures::Figures;
-use crate::outbox::SpaceOutbox;
+use crate::outbox::{OwnContent, SpaceOutbox};
 
 /// One space, which any thread may enter for one short call. Packets are appended to the clients' queues under the lock;
 /// system calls, and whatever concerns the realm, happen outside.
@@ -40,6 +40,8 @@ pub(crate) struct SharedSpace {
     /// Bounds of a topic: bytes, levels.
     topic_max: (usize, usize),
     is_over: AtomicBool,
+    /// Wills that were due when the space was restored.
+    restored: Mutex<Vec<OwnContent>>,
     start: Instant,
     /// Milliseconds from 1970 to the start.
     start_ms: u64,
@@ -123,6 +125,7 @@ impl SharedSpace {
             timer: Timer::new(Timer::NEVER),
             kept: Kept::new(account),
             is_over: AtomicBool::new(false),
+            restored: Mutex::default(),
             start: Instant::now(),
             start_ms,
         }
@@ -144,6 +147,9 @@ impl SharedSpace {
         let mut space = self.space.lock();
         let records = records.into_iter().map(|owned| owned.record);
         space.restore(self.now(), records, &mut outbox);
+        while space.has_backlog() {
+            space.work(self.now(), WORK_STEPS, &mut outbox);
+        }
         let live = owners
             .into_iter()
             .filter(|(client_id, _)| space.session(client_id).is_some());
@@ -158,7 +164,15 @@ impl SharedSpace {
             counts.retained,
             counts.queued
         );
+        // The realm is not there yet.
+        *self.restored.lock() = std::mem::take(&mut outbox.wills);
         self.follow(outbox);
+    }
+
+    /// Publishes in the realm the wills that were due when the space was restored.
+    pub(crate) fn publish_restored(&self) {
+        let wills = std::mem::take(&mut *self.restored.lock());
+        wills.iter().for_each(|will| self.bridge.publish(will));
     }
 
     /// Restores the space from its store, and begins to write to it.
@@ -224,6 +238,9 @@ impl SharedSpace {
             true => connect.session_expiry_s > 0,
             false => !connect.is_clean,
         };
+        if self.is_over() {
+            return Err(ReasonCode::ServerShuttingDown);
+        }
         if is_kept && self.durable.as_ref().is_some_and(Durable::is_failing) {
             return Err(ReasonCode::ServerUnavailable);
         }
@@ -321,8 +338,10 @@ impl SharedSpace {
 
     /// Ends it with its realm, another one follows: closes the store. Returns whether all is written.
     pub(crate) fn close(&self) -> bool {
-        let is_stored = self.durable.as_ref().is_none_or(Durable::close);
         self.is_over.store(true, Ordering::SeqCst);
+        // Their conversations end later, and find nothing to do.
+        self.enter(|space, now, outbox| space.disconnect_all(now, outbox));
+        let is_stored = self.durable.as_ref().is_none_or(Durable::close);
         self.timer.arm(0);
         is_stored
     }

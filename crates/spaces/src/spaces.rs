@@ -52,32 +52,40 @@ impl Spaces {
         self.space(&endpoint.options.realm);
     }
 
-    /// Makes the space of a realm that runs, with its store, before any listener opens.
-    pub fn restore(&self, realm: &str, store: SpaceStore) -> std::io::Result<()> {
+    /// Makes the space of a realm with its store, before the realm runs. Without a store, a space that had one is
+    /// forgotten.
+    pub fn restore(&self, realm: &str, store: Option<SpaceStore>) -> std::io::Result<()> {
+        let Some(store) = store else {
+            let mut spaces = self.spaces.lock();
+            if spaces.get(realm).is_some_and(|space| space.is_over()) {
+                spaces.remove(realm);
+            }
+            return Ok(());
+        };
         let limits = self.limits.clone();
         let space = SharedSpace::new(&self.realms, realm, limits, Some(&store));
         let space = Arc::new(space);
-        space.bridge.join();
         space.attach(store, self.realms.door.keeper().clone())?;
         let mut spaces = self.spaces.lock();
-        spaces.insert(realm.to_owned(), Arc::clone(&space));
-        drop(spaces);
-        self.begin(space);
+        spaces.insert(realm.to_owned(), space);
         Ok(())
     }
 
-    /// Closes the store of a realm that has stopped, if it has one. Its space begins anew with the realm. Returns whether
-    /// all is written.
+    /// Begins the space that was restored for a realm, which runs now.
+    pub fn join(&self, realm: &str) {
+        let space = self.spaces.lock().get(realm).cloned();
+        if let Some(space) = space.filter(|space| space.store().is_some()) {
+            self.begin(Arc::clone(&space));
+            space.publish_restored();
+        }
+    }
+
+    /// Closes the store of a realm that stops, if it has one. Clients are turned back until the realm begins anew, and its
+    /// space with it. Returns whether all is written.
     pub fn close(&self, realm: &str) -> bool {
-        let space = {
-            let mut spaces = self.spaces.lock();
-            let has_store = |space: &Arc<SharedSpace>| space.store().is_some();
-            match spaces.get(realm).is_some_and(has_store) {
-                true => spaces.remove(realm),
-                false => None,
-            }
-        };
-        space.is_none_or(|space| space.close())
+        let space = self.spaces.lock().get(realm).cloned();
+        let stored = space.filter(|space| space.store().is_some());
+        stored.is_none_or(|space| space.close())
     }
 
     /// Closes all stores, at the end of the router. Returns whether all is written.
@@ -92,7 +100,8 @@ impl Spaces {
     pub fn stores(&self) -> Vec<(String, SpaceStoreStatus)> {
         let spaces: Vec<_> = self.spaces.lock().values().cloned().collect();
         let stores = spaces.iter().filter_map(|space| {
-            let status = space.store()?.status();
+            let store = space.store().filter(|_| !space.is_over());
+            let status = store?.status();
             Some((space.bridge.realm().to_owned(), status))
         });
         stores.collect()

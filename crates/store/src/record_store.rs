@@ -26,7 +26,8 @@ pub struct RecordStoreConfig {
     pub disk_free_bytes_min: u64,
 }
 
-/// One change of the stored records. A place of a group has one record in the whole life of the store.
+/// One change of the stored records. A place of a group has one record in the whole life of the store, so that no order of
+/// removals matters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// A group has a name for operators. It comes before its records.
@@ -157,7 +158,16 @@ impl RecordCommitter {
     /// Submits the changes of one input, up to and including a position: they are committed together. Returns the bytes
     /// that wait. Never waits for the disk.
     pub fn submit(&self, changes: Vec<Change>, position: u64) -> usize {
-        let records = changes.into_iter().map(Change::into_record).collect();
+        let mut records = Vec::with_capacity(changes.len());
+        for change in changes {
+            if let Change::Closed { group } = change {
+                // On a full disk removals alone are written before what was submitted earlier. The end of a group may
+                // follow from that: its records have moved to other groups.
+                let name = "".into();
+                records.push(Change::Opened { group, name }.into_record());
+            }
+            records.push(change.into_record());
+        }
         self.committer
             .submit(&self.owner, records, Position(position))
     }

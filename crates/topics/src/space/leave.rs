@@ -41,6 +41,15 @@ impl<H> Space<H> {
         self.end_connection(now, key, true, outbox);
     }
 
+    /// Ends all connections without their wills, before the owner ends: the clients come back.
+    pub fn disconnect_all(&mut self, now: Time, outbox: &mut impl Outbox<H>) {
+        for place in 0..self.clients.places() {
+            if let Some(key) = self.clients.key_at(place as u32) {
+                self.detach(now, key, false, outbox);
+            }
+        }
+    }
+
     /// Ends a session, connected or not; its will is published. False if there is none.
     pub fn end_session(
         &mut self,
