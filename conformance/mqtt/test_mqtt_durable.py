@@ -13,6 +13,7 @@ from rig import mqtt_wire as wire
 from rig.mqtt_broker import Node
 from rig.mqtt_peer import Peer
 from rig.mqtt_wire import V5, V311, Ack, Disconnect, Publish
+from rig.node import management
 from rig.plain import ClosedError
 from rig.router import binary
 from rig.waiting import DEADLINE_S, await_true
@@ -86,6 +87,8 @@ def test_sessions_survive_with_everything(durable, kill: bool, version: int) -> 
     # The subscriptions are there as well.
     client.publish("a/now", b"now", 2)
     assert client.message().payload == b"now"
+    # SUBACK leaves after the commit of what came before.
+    client.subscribe("later")
     client.close()
     with Peer.to(node.address(), V5) as new:
         new.connect()
@@ -230,6 +233,34 @@ def test_a_session_of_another_user_is_not_taken_over_after_a_restart(start_node)
     restart(node, kill=True)
     assert ask("other") == 0x85
     assert ask("one") == 0
+
+
+def test_a_realm_that_stops_and_starts_has_its_store_again(durable) -> None:
+    node = durable()
+    heir = kept(node, "heir")
+    heir.subscribe("a", "will")
+    mortal = kept(node, "mortal", will=wire.Will("will", b"never", 1))
+    mortal.publish("a", b"before", 1)
+    worker = "crossbar.worker.worker1"
+    with management(node.directory) as manager:
+        realm = "realm1"
+        manager.call(f"{worker}.stop_router_realm", realm)
+        for client in (heir, mortal):
+            client.receive_all()
+        with pytest.raises(ClosedError):
+            Peer.to(node.address(), V5).ask_to_connect("early", clean=False, session_expiry=LONG_S)
+        settings = mqtt_broker.realm(mqtt_store=STORE)
+        manager.call(f"{worker}.start_router_realm", realm, settings)
+    heir = Peer.to(node.address(), V5)
+    assert heir.connect("heir", clean=False, session_expiry=LONG_S).present
+    with kept(node, "sender") as sender:
+        assert sender.publish("a", b"after", 1) == 0
+    assert [each.payload for each in heir.messages(2)] == [b"before", b"after"]
+    heir.subscribe("later")
+    restart(node, kill=True)
+    with kept(node, "heir") as again:
+        again.publish("a", b"last", 1)
+        assert again.message().payload == b"last"
 
 
 def mount(*words: object) -> None:
