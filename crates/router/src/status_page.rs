@@ -91,17 +91,7 @@ pub(crate) fn health(routers: &[Arc<Registry>]) -> (bool, String) {
         let router = router.id();
         let _ = writeln!(wrong, "AMQP of router '{router}': stopped by an operator");
     }
-    for router in routers {
-        for (realm, status) in router.spaces.stores() {
-            if let Some(why) = status.failure {
-                let router = router.id();
-                let _ = writeln!(
-                    wrong,
-                    "Realm '{realm}' of router '{router}': its MQTT store cannot be written: {why}"
-                );
-            }
-        }
-    }
+    add_mqtt_stores(routers, &mut wrong);
     for (router, realm) in realms(routers) {
         if let Some(why) = realm.store.as_ref().and_then(RealmStore::failure) {
             let (router, realm) = (router.id(), realm.name());
@@ -138,6 +128,21 @@ pub(crate) fn health(routers: &[Arc<Registry>]) -> (bool, String) {
     wrong += &worker_table::troubles(&workers.unwrap_or_default());
     let word = if is_ready { "ok" } else { "degraded" };
     (is_ready, format!("{word}\n{wrong}"))
+}
+
+/// Adds the realms whose MQTT store cannot be written. WAMP is served nevertheless.
+fn add_mqtt_stores(routers: &[Arc<Registry>], wrong: &mut String) {
+    for router in routers {
+        for (realm, status) in router.spaces.stores() {
+            if let Some(why) = status.failure {
+                let router = router.id();
+                let _ = writeln!(
+                    wrong,
+                    "Realm '{realm}' of router '{router}': its MQTT store cannot be written: {why}"
+                );
+            }
+        }
+    }
 }
 
 fn status(home: &Registry, routers: &[Arc<Registry>]) -> String {

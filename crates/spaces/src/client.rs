@@ -34,7 +34,7 @@ pub(crate) struct Client {
     space: Arc<dyn Resume>,
 }
 
-/// What waits for the space to open a connection.
+/// The steps that follow once the space opens a connection.
 struct Opening {
     connack: Box<[u8]>,
     /// Begins the keep alive: until then the time for a handshake counts.

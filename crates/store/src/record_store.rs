@@ -17,7 +17,7 @@ use crate::{Committer, CommitterConfig, DiskLow, Store, StoreConfig, StoreError,
 #[derive(Clone, Debug)]
 pub struct RecordStoreConfig {
     pub path: PathBuf,
-    /// What the records are about, for example `mqtt`.
+    /// The subject of the records, for example `mqtt`.
     pub kind: &'static str,
     pub owner: Arc<str>,
     /// Continue without confirmed data that is missing or damaged.

@@ -213,17 +213,7 @@ impl<'a> Reader<'a> {
             SESSION_ENDED => Record::SessionEnded {
                 session: self.session()?,
             },
-            SUBSCRIBED => {
-                let (session, filter) = (self.session()?, self.text()?);
-                let octet = self.octet()?;
-                Record::Subscribed {
-                    session,
-                    filter,
-                    options: PackedOptions::from_octet(octet & !IS_SCANNED)?.unpack(),
-                    identifier: self.short()?,
-                    is_scanned: octet & IS_SCANNED != 0,
-                }
-            }
+            SUBSCRIBED => self.subscribed()?,
             UNSUBSCRIBED => Record::Unsubscribed {
                 session: self.session()?,
                 filter: self.text()?,
@@ -268,6 +258,18 @@ impl<'a> Reader<'a> {
                 topic: self.text()?,
             },
             _ => return None,
+        })
+    }
+
+    fn subscribed(&mut self) -> Option<Record> {
+        let (session, filter) = (self.session()?, self.text()?);
+        let octet = self.octet()?;
+        Some(Record::Subscribed {
+            session,
+            filter,
+            options: PackedOptions::from_octet(octet & !IS_SCANNED)?.unpack(),
+            identifier: self.short()?,
+            is_scanned: octet & IS_SCANNED != 0,
         })
     }
 

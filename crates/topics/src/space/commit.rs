@@ -19,7 +19,7 @@ use crate::{Answer, Connected, ConnectionKey, Outbox, Position, Reply, Time};
 const POSTPONED_MAX: u32 = 8;
 
 impl<H> Space<H> {
-    /// The store has committed everything up to `position`. What waited for it is sent: some at once, the rest by
+    /// The store has committed everything up to `position`. Waiting answers are sent: some at once, the rest by
     /// [`Self::work`].
     pub fn handle_committed(&mut self, now: Time, position: Position, outbox: &mut impl Outbox<H>) {
         self.ledger.committed = self.ledger.committed.max(position.0);

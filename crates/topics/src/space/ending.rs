@@ -56,7 +56,7 @@ impl<H> Space<H> {
         self.clients.forget_id(key);
         if number.0 != 0 {
             let closing = self.closing.entry(number).or_default();
-            // What remains of it, and this call.
+            // The remaining parts, and this call.
             closing.parts += 2;
             closing.has_ended = true;
         }

@@ -87,7 +87,7 @@ impl<H> Space<H> {
                 let (options, identifier, is_scanned) = found;
                 let options = PackedOptions::of(options);
                 let made = self.add_subscription(*key, &filter, identifier, options, outbox);
-                // What is no filter has matched nothing.
+                // Text that is no filter has matched nothing.
                 if let Ok(made) = made
                     && is_scanned
                 {
@@ -96,18 +96,7 @@ impl<H> Space<H> {
             }
         }
         self.restore_queues(&mut found, &keys, outbox);
-        for (number, id) in std::mem::take(&mut found.received) {
-            let key = keys.get(&number);
-            if let Some(session) = key.and_then(|key| self.clients.find_mut(*key)) {
-                session.incoming.get_or_insert_default().insert(Id {
-                    id,
-                    stage: Arrived::Answered,
-                    came_by: 0,
-                    asked_by: 0,
-                });
-                charge_incoming(session, &mut self.ledger, outbox);
-            }
-        }
+        self.restore_received(&mut found, &keys, outbox);
         for (number, will) in std::mem::take(&mut found.wills) {
             if let (Some(key), Some(session)) = (keys.get(&number), found.sessions.get(&number)) {
                 self.restore_will(session.left_at(now), *key, will);
@@ -128,9 +117,29 @@ impl<H> Space<H> {
         for key in ended {
             self.remove_session(now, key, outbox);
         }
-        // What was due meanwhile has happened before the first client comes back.
+        // All that was due meanwhile happens before the first client comes back.
         while self.next_timeout().is_some_and(|at| at <= now) {
             self.handle_timeout(now, outbox);
+        }
+    }
+
+    fn restore_received(
+        &mut self,
+        found: &mut Found,
+        keys: &BTreeMap<SessionNumber, SessionKey>,
+        outbox: &mut impl Outbox<H>,
+    ) {
+        for (number, id) in std::mem::take(&mut found.received) {
+            let key = keys.get(&number);
+            if let Some(session) = key.and_then(|key| self.clients.find_mut(*key)) {
+                session.incoming.get_or_insert_default().insert(Id {
+                    id,
+                    stage: Arrived::Answered,
+                    came_by: 0,
+                    asked_by: 0,
+                });
+                charge_incoming(session, &mut self.ledger, outbox);
+            }
         }
     }
 
