@@ -301,16 +301,13 @@ impl Conversation {
         }
     }
 
-    /// Looks whether input may be handled. Reading that is still paused has ended with the client.
+    /// Looks whether input may be handled.
     fn check_waiting(&self) -> Option<Outcome> {
         if !self.waits() {
             return None;
         }
-        if self.connection.is_reading_paused() {
-            return Some(Outcome::Close);
-        }
         self.halt();
-        Some(Outcome::Yield { consumed: 0 })
+        Some(Outcome::Await { consumed: 0 })
     }
 
     fn handle_stream(&mut self, input: &[u8]) -> Outcome {
@@ -373,7 +370,8 @@ impl Conversation {
             Next::Yield => Outcome::Yield { consumed },
             Next::Halt => {
                 self.halt();
-                Outcome::Yield { consumed }
+                // What a client has sent before it closes is handled, too.
+                Outcome::Await { consumed }
             }
         }
     }

@@ -61,7 +61,10 @@ pub enum Outcome {
     /// The turn is over ([`crate::Budget`]): unconsumed bytes, even none, are offered again after the turns of the
     /// thread's other connections. Nothing is read before.
     Yield { consumed: usize },
-    /// The same, and the next item is too large for a [`Place::Quick`]; returned only there.
+    /// The same, but not before reading is resumed ([`Connection::resume_reading`]): an outcome is due, also for a peer
+    /// that has closed its side.
+    Await { consumed: usize },
+    /// [`Outcome::Yield`], and the next item is too large for a [`Place::Quick`]; returned only there.
     Bulk { consumed: usize },
     /// Stop reading and return the unconsumed bytes: another reader continues.
     HandOver { consumed: usize },
@@ -225,6 +228,9 @@ impl Reading {
             return Poll::Ready(Ok(turn(self.unread.is_held)));
         }
         if connection.poll_reading(cx).is_pending() {
+            if self.unread.is_awaiting {
+                return Poll::Pending;
+            }
             ready!(self.poll_end(cx))?;
         }
         if self.place != Place::Any && self.is_misplaced() {

@@ -51,6 +51,8 @@ pub struct Unread {
     pub(super) is_held: bool,
     /// The protocol has had its turn and is not done.
     pub(super) is_yielded: bool,
+    /// The next turn begins once reading is resumed.
+    pub(super) is_awaiting: bool,
     /// The protocol has announced an item for a [`super::Place::Bulk`].
     pub(super) is_bulk: bool,
     /// The protocol has consumed something: the kept bytes belong to a new message.
@@ -168,6 +170,7 @@ impl Unread {
         protocol: &mut P,
     ) -> Result<(), Ended> {
         self.is_yielded = false;
+        self.is_awaiting = false;
         if connection.is_ended() {
             // A connection that was closed meanwhile has no more turns, whatever it has sent.
             return Err(Ended::Failed(io::ErrorKind::ConnectionAborted.into()));
@@ -346,6 +349,12 @@ impl Unread {
             Outcome::Yield { consumed } => {
                 self.wanted = 0;
                 self.is_yielded = true;
+                Ok(consumed)
+            }
+            Outcome::Await { consumed } => {
+                self.wanted = 0;
+                self.is_yielded = true;
+                self.is_awaiting = true;
                 Ok(consumed)
             }
             Outcome::Bulk { consumed } => {

@@ -110,6 +110,58 @@ fn a_paused_reader_reads_a_closed_peer_to_its_end() {
     });
 }
 
+/// Takes a byte in each turn, and waits for an outcome before the next.
+struct Awaiting(Arc<Connection>, Counting);
+
+impl Protocol for Awaiting {
+    fn handle_input(&mut self, input: &mut [u8]) -> Outcome {
+        let consumed = input.len().min(1);
+        self.1.0.fetch_add(consumed, Ordering::Relaxed);
+        self.0.pause_reading();
+        Outcome::Await { consumed }
+    }
+}
+
+#[test]
+fn a_reader_that_awaits_an_outcome_is_not_hurried_by_the_end_of_its_peer() {
+    run(async {
+        let (connection, mut peer) = pair_with(None, &generous(), 1 << 16);
+        let counting = Counting::default();
+        let mut awaiting = Awaiting(Arc::clone(&connection), counting.clone());
+        peer.write_all(b"abc").expect("room");
+        drop(peer);
+        let (ended, ()) = tokio::join!(pump(&connection, &mut awaiting), async {
+            for handled in 1..=3 {
+                until(|| counting.count() == handled).await;
+                settle().await;
+                assert_eq!(counting.count(), handled);
+                connection.resume_reading();
+            }
+            // After the last turn, which has no input.
+            settle().await;
+            connection.resume_reading();
+        });
+        let is_end = matches!(ended, Ended::ByPeer { unconsumed: 0 });
+        assert!(is_end, "{ended:?}");
+    });
+}
+
+#[test]
+fn closing_ends_a_reader_that_awaits_an_outcome() {
+    run(async {
+        let (connection, mut peer) = pair(&generous());
+        peer.write_all(b"abc").expect("room");
+        let counting = Counting::default();
+        let mut awaiting = Awaiting(Arc::clone(&connection), counting.clone());
+        let (ended, ()) = tokio::join!(pump(&connection, &mut awaiting), async {
+            until(|| counting.count() == 1).await;
+            settle().await;
+            connection.close();
+        });
+        assert!(matches!(ended, Ended::Failed(_)), "{ended:?}");
+    });
+}
+
 #[test]
 fn closing_ends_a_paused_reader() {
     run(async {
