@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 
 use crosstie_auth::wamp::{Answer, Unanswered};
 use crosstie_front::end_reason::EndReason;
-use crosstie_routing::{ClientFeatures, Identity, JoinError, Question, SessionKey, Verdict};
+use crosstie_routing::{
+    ClientFeatures, Identity, JoinError, Question, RetainedPage, RetainedQuery, SessionKey, Verdict,
+};
 use crosstie_transport::{Connection, ConnectionLimits};
 use crosstie_wamp::{Dict, Message, Payload, SessionId};
 use tokio::sync::{oneshot, watch};
@@ -104,6 +106,17 @@ impl Room for SharedRealm {
         bytes: &'f [u8],
     ) -> Pin<Box<dyn Future<Output = Verdict> + Send + 'f>> {
         Box::pin(judge(self, key, peer, question, bytes))
+    }
+
+    fn retained_number(&self) -> u64 {
+        self.realm.lock().retained_number()
+    }
+
+    fn retained_page(&self, key: SessionKey, query: &RetainedQuery<'_>) -> (RetainedPage, u32) {
+        let now = self.now();
+        let mut realm = self.realm.lock();
+        let page = realm.retained_page(now, key, query);
+        (page, realm.take_steps())
     }
 
     fn let_out(&self, key: SessionKey) {

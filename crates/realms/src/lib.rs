@@ -62,7 +62,7 @@ mod resumption;
 mod roles;
 pub mod seen;
 pub mod session;
-mod session_limits;
+pub mod session_limits;
 pub mod silence;
 mod started_role;
 mod stored;

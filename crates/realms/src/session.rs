@@ -102,31 +102,57 @@ impl Session {
         self.handle_bytes(&source[place], Some(source), now)
     }
 
+    /// The same for a message in place of a packet of another protocol, whose owner bounds that packet's size. The packet
+    /// counts against the session's rate.
+    pub fn handle_in_place_of(
+        &mut self,
+        packet_bytes: usize,
+        bytes: &[u8],
+        now: Instant,
+    ) -> ControlFlow<()> {
+        let flow = self.handle_decoded(bytes, None, now);
+        if self.is_limited {
+            self.charge(now, packet_bytes);
+        }
+        flow
+    }
+
     fn handle_bytes(
         &mut self,
         bytes: &[u8],
         source: Option<&Bytes>,
         now: Instant,
     ) -> ControlFlow<()> {
-        let (serializer, is_limited) = (self.peer.wire.serializer, self.is_limited);
+        let is_limited = self.is_limited;
         if self.peer.connection.is_tapped() {
             self.peer.connection.tap_received(bytes);
         }
         if is_limited && let Some(max) = self.message_bytes_max().filter(|&max| bytes.len() > max) {
             return self.abort_too_long(bytes.len(), max);
         }
-        let mut is_doubtful = false;
-        let limits = &self.entrance.decoding;
-        let flow = match codec::decode_to_pass_on(serializer, bytes, limits, &mut is_doubtful) {
-            Ok(message) if is_doubtful => self.handle_doubtful(&message, bytes, source, now),
-            Ok(message) => self.handle(&message, bytes, source, now),
-            Err(e) if e.is_lone_surrogate() => self.handle_lone_surrogates(bytes, &e, now),
-            Err(e) => self.message_fault(bytes, &e),
-        };
+        let flow = self.handle_decoded(bytes, source, now);
         if is_limited {
             self.charge(now, bytes.len());
         }
         flow
+    }
+
+    #[inline]
+    fn handle_decoded(
+        &mut self,
+        bytes: &[u8],
+        source: Option<&Bytes>,
+        now: Instant,
+    ) -> ControlFlow<()> {
+        let serializer = self.peer.wire.serializer;
+        let mut is_doubtful = false;
+        let limits = &self.entrance.decoding;
+        match codec::decode_to_pass_on(serializer, bytes, limits, &mut is_doubtful) {
+            Ok(message) if is_doubtful => self.handle_doubtful(&message, bytes, source, now),
+            Ok(message) => self.handle(&message, bytes, source, now),
+            Err(e) if e.is_lone_surrogate() => self.handle_lone_surrogates(bytes, &e, now),
+            Err(e) => self.message_fault(bytes, &e),
+        }
     }
 
     pub fn handle(
@@ -261,6 +287,11 @@ impl Session {
     #[inline]
     pub(super) fn add_steps(&mut self, steps: u32) {
         self.steps = self.steps.saturating_add(steps);
+    }
+
+    /// The steps of its messages since the last call, for an owner that charges its turns itself.
+    pub fn take_steps(&mut self) -> u32 {
+        mem::take(&mut self.steps)
     }
 
     /// Charges a turn for handled messages of that many bytes. Returns whether the turn is over.

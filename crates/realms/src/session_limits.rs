@@ -22,6 +22,14 @@ impl Session {
         self.is_limited = realm.rates.begin(key, limits);
     }
 
+    /// The limits of a joined session, for an owner that enforces some of them itself.
+    pub fn limits(&self) -> RoleLimits {
+        match &self.state {
+            State::Joined { realm, key } => realm.limit(*key, self.entrance.session_limits),
+            State::Closed(_) => RoleLimits::default(),
+        }
+    }
+
     /// Maximum bytes of a message from this session, if limited beside its endpoint's maximum.
     pub fn message_bytes_max(&self) -> Option<usize> {
         match &self.state {
@@ -102,7 +110,7 @@ impl SharedRealm {
 }
 
 /// The bounds of a session's connection beside the general ones.
-fn bounds(limits: RoleLimits) -> Option<Bounds> {
+pub fn bounds(limits: RoleLimits) -> Option<Bounds> {
     let slow_consumer = limits.slow_consumer.unwrap_or_default();
     if limits.queue_bytes_max.is_none() && slow_consumer == SlowConsumer::DropNew {
         return None;

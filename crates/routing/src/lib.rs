@@ -74,6 +74,7 @@ mod open_calls;
 mod outbox;
 mod overlap;
 mod party;
+mod passed_on;
 mod pattern;
 mod random;
 mod rare_set;
@@ -103,6 +104,7 @@ pub use authz::{
     Action, Allow, Authorizer, CacheOptions, CacheScope, Decision, Decisions, Disclose, Permission,
     Question, RefusalCause, Role, RoleLimit, RoleLimits, RoleMatch, SlowConsumer, Verdict,
 };
+pub use broker::asking;
 pub use config::{
     CallQueue, CallTimeoutUnit, CancelAnswers, DiscloseMe, EmptyEligible, OnLeave, RealmConfig,
     Recording, RequestIdCheck, Resumption, Retention,
@@ -119,6 +121,7 @@ pub use meta::meta_procedures;
 pub use outbox::{
     Acknowledgement, CloseReason, Denial, LoggedOut, Note, Outbox, Refused, Unrecorded,
 };
+pub use passed_on::{PassedOn, RetainedPage, RetainedQuery};
 pub use realm::{Realm, SessionView};
 pub use recall::{Recall, Recalled};
 pub use recorded::{Recorded, RetainedEvent};

@@ -6,7 +6,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use crosstie_auth::wamp::Unanswered;
-use crosstie_routing::{ClientFeatures, Identity, Question, SessionKey, Verdict};
+use crosstie_routing::{
+    ClientFeatures, Identity, Question, RetainedPage, RetainedQuery, SessionKey, Verdict,
+};
 use crosstie_transport::{Connection, ConnectionLimits};
 use crosstie_wamp::{Message, SessionId};
 use tokio::sync::watch;
@@ -64,6 +66,12 @@ pub trait Room: Send + Sync {
         question: &'f Question,
         bytes: &'f [u8],
     ) -> Pin<Box<dyn Future<Output = Verdict> + Send + 'f>>;
+
+    /// The number of the last retained event.
+    fn retained_number(&self) -> u64;
+
+    /// A page of the retained events that a session may receive, and the steps that it took.
+    fn retained_page(&self, key: SessionKey, query: &RetainedQuery<'_>) -> (RetainedPage, u32);
 
     /// Removes a session.
     fn let_out(&self, key: SessionKey);

@@ -285,9 +285,8 @@ impl Broker {
         self.matched.clear();
         self.index
             .for_each_pattern(topic, context.steps, |key| self.matched.push(key));
-        let empty = context.config.empty_eligible;
         let lists = options.receivers.as_deref();
-        let filter = lists.map(|lists| Filter::new(lists, context.sessions, empty));
+        let filter = lists.map(|lists| Filter::new(lists, None, context));
         for key in exact.iter().chain(&self.matched) {
             let subscription = &self.subscriptions[key.0 as usize];
             self.send_from_across(context, subscription, publication, filter.as_ref());

@@ -7,6 +7,7 @@ mod entries;
 mod forwarded;
 mod history;
 mod index;
+mod judging;
 mod lookup;
 mod own;
 mod pending;
@@ -30,6 +31,7 @@ use std::mem::ManuallyDrop;
 
 use self::acknowledged::Acknowledging;
 use self::index::Index;
+pub use self::judging::asking;
 use self::pending::{Across, Waiting};
 use self::receivers::Filter;
 use self::retained::{Publication, Retained};
@@ -83,18 +85,6 @@ enum Reach {
     /// Some of its subscribers acknowledge.
     Acknowledging,
 }
-
-impl Subscription {
-    /// Approximate memory beside its subscribers: places in tables, and its topic.
-    fn bytes(&self) -> isize {
-        SUBSCRIPTION_BYTES + self.topic.len() as isize
-    }
-}
-
-const SUBSCRIPTION_BYTES: isize = 512;
-
-/// Approximate memory of a session's part in a subscription.
-const SUBSCRIBER_BYTES: isize = 96;
 
 /// Cost to remove a subscription: 2 µs if a realm has a million of them, out of the cache.
 const STEPS_PER_SUBSCRIPTION: u32 = 20;
@@ -216,7 +206,8 @@ impl Broker {
             }
             Err(_) => return,
         };
-        if options.passthru.is_some() && self.comes_again(context, from, request, options) {
+        let is_rare = options.passthru.is_some() | options.receivers.is_some();
+        if is_rare && self.is_done(context, from, request, options) {
             return;
         }
         self.matched.clear();
@@ -245,7 +236,8 @@ impl Broker {
                 None => return,
             }
         }
-        if options.receivers.is_none() & options.sharding.is_none() {
+        let is_elsewhere = context.sessions[from].features.subscribes_elsewhere();
+        if options.receivers.is_none() & options.sharding.is_none() & !is_elsewhere {
             for key in exact.iter().chain(&self.matched) {
                 self.send_event(context, from, *key, &publication, None);
             }
@@ -270,7 +262,7 @@ impl Broker {
     ) -> Option<bool> {
         let options = publication.options;
         if options.retain
-            && let Err(fault) = self.retained.keep(context, publication)
+            && let Err(fault) = self.retained.keep(context, from, publication)
         {
             if options.acknowledge {
                 context.refuse(from, MessageType::Publish, request, &fault);
@@ -318,7 +310,7 @@ impl Broker {
         let none = Receivers::default();
         let lists = publication.options.receivers.as_deref();
         let lists = lists.unwrap_or(&none);
-        let mut filter = Filter::new(lists, context.sessions, context.config.empty_eligible);
+        let mut filter = Filter::new(lists, Some(from), context);
         filter.resource = shards::resource(publication.options);
         for key in exact.iter().chain(&self.matched) {
             self.send_event(context, from, *key, publication, Some(&filter));

@@ -8,7 +8,7 @@ use crosstie_wamp::{
 use super::forwarded::{self, Forwarded};
 use super::receivers::Filter;
 use super::retained::{Publication, Retained};
-use super::{Broker, permit_publish};
+use super::{Broker, judging, permit_publish};
 use crate::across;
 use crate::authz::Action;
 use crate::context::{Context, is_reserved};
@@ -23,27 +23,19 @@ const STEPS_PER_TESTAMENT: u32 = 10;
 const BYTES_PER_STEP: usize = 128;
 
 impl Broker {
-    /// Whether a forwarded publication has reached this realm before, or began here. It is answered as if it had no
-    /// subscribers.
+    /// Whether a permitted publication goes no further. It is answered as if it had no subscribers.
     #[cold]
     #[inline(never)]
-    pub(super) fn comes_again<H>(
+    pub(super) fn is_done<H>(
         &mut self,
         context: &mut Context<'_, H>,
         from: SessionIndex,
         request: RequestId,
         options: &PublishOptions,
     ) -> bool {
-        let origin = options.passthru.as_deref().and_then(forwarded::origin);
-        let Some((session, publication)) = origin else {
-            return false;
-        };
-        let began_here = context.sessions.find_id(SessionId(session)).is_some();
-        let mut has_come = |publication| {
-            let forwarded = self.forwarded.get_or_insert_with(Forwarded::new);
-            forwarded.is_known(publication)
-        };
-        if !began_here && !publication.is_some_and(&mut has_come) {
+        let is_elsewhere = context.sessions[from].features.subscribes_elsewhere();
+        let is_done = is_elsewhere && judging::only_asks(options);
+        if !is_done && !self.comes_again(context, options) {
             return false;
         }
         if options.acknowledge {
@@ -55,6 +47,20 @@ impl Broker {
             let _ = context.reply(from, &published);
         }
         true
+    }
+
+    /// Whether a forwarded publication has reached this realm before, or began here.
+    fn comes_again<H>(&mut self, context: &Context<'_, H>, options: &PublishOptions) -> bool {
+        let origin = options.passthru.as_deref().and_then(forwarded::origin);
+        let Some((session, publication)) = origin else {
+            return false;
+        };
+        let began_here = context.sessions.find_id(SessionId(session)).is_some();
+        let mut has_come = |publication| {
+            let forwarded = self.forwarded.get_or_insert_with(Forwarded::new);
+            forwarded.is_known(publication)
+        };
+        began_here || publication.is_some_and(&mut has_come)
     }
 
     /// Sends the EVENTs of the realm's own publication.
@@ -224,13 +230,13 @@ impl Broker {
         if crosses && self.publish_across(context, &publication).is_err() {
             return;
         }
-        if options.retain && self.retained.keep(context, &publication).is_err() {
+        if options.retain && self.retained.keep(context, from, &publication).is_err() {
             return;
         }
         let filter = options
             .receivers
             .as_deref()
-            .map(|lists| Filter::new(lists, context.sessions, context.config.empty_eligible));
+            .map(|lists| Filter::new(lists, Some(from), context));
         for key in exact.iter().chain(&self.matched) {
             self.send_event(context, from, *key, &publication, filter.as_ref());
         }

@@ -3,8 +3,9 @@
 use crosstie_wamp::{Receivers, SessionId};
 
 use crate::EmptyEligible;
+use crate::context::Context;
 use crate::identity::SessionIndex;
-use crate::session::{Session, Sessions};
+use crate::session::Session;
 use crate::session_set::SessionSet;
 
 /// The six lists of one publication, sorted: they may be as long as a message, and are searched once per subscriber.
@@ -24,9 +25,10 @@ pub(super) struct Filter<'p> {
 impl<'p> Filter<'p> {
     pub(super) fn new<H>(
         lists: &'p Receivers,
-        sessions: &Sessions<H>,
-        empty: EmptyEligible,
+        from: Option<SessionIndex>,
+        context: &Context<'_, H>,
     ) -> Self {
+        let (sessions, empty) = (&*context.sessions, context.config.empty_eligible);
         // Ids of sessions that do not exist have no effect.
         let known = |ids: &Vec<SessionId>| {
             let mut known: Vec<_> = ids.iter().filter_map(|id| sessions.find_id(*id)).collect();
@@ -43,9 +45,13 @@ impl<'p> Filter<'p> {
             let index = sessions.find_id(*id);
             index.is_some_and(|index| sessions[index].features.subscribes_elsewhere())
         };
+        // The part of the router that receives events for such a publisher knows the publication.
+        let is_from_elsewhere =
+            from.is_some_and(|from| sessions[from].features.subscribes_elsewhere());
         Self {
             resource: None,
-            is_for_others: !names_receivers(lists, empty)
+            is_for_others: !is_from_elsewhere
+                && !names_receivers(lists, empty)
                 && !lists.exclude.iter().flatten().any(is_elsewhere),
             eligible: whitelist(&lists.eligible, empty).map(known),
             eligible_authid: whitelist(&lists.eligible_authid, empty).map(sorted),

@@ -4,7 +4,7 @@ use crosstie_wamp::{MatchPolicy, RequestId, SubscribeOptions, SubscriptionId};
 
 use super::acknowledged::forget;
 use super::pending::Waiting;
-use super::{Broker, Reach, SUBSCRIBER_BYTES, Subscription, SubscriptionKey};
+use super::{Broker, Reach, Subscription, SubscriptionKey};
 use crate::authz::Action;
 use crate::context::{Context, none_left};
 use crate::events::{MetaEvents, SUBSCRIPTION};
@@ -12,6 +12,18 @@ use crate::fault::{Fault, error};
 use crate::identity::SessionIndex;
 use crate::session_set::SessionSet;
 use crate::{RoleLimit, Time};
+
+impl Subscription {
+    /// Approximate memory beside its subscribers: places in tables, and its topic.
+    pub(super) fn bytes(&self) -> isize {
+        SUBSCRIPTION_BYTES + self.topic.len() as isize
+    }
+}
+
+const SUBSCRIPTION_BYTES: isize = 512;
+
+/// Approximate memory of a session's part in a subscription.
+pub(super) const SUBSCRIBER_BYTES: isize = 96;
 
 impl Broker {
     /// Adds a subscriber; adding it again changes nothing. `None`: the request waits for other nodes.

@@ -464,6 +464,8 @@ impl Player {
                 "authid" => value.clone_into(&mut authid),
                 "features" => features = notation::features(value)?,
                 "forgetful" => features = features.forgetful(),
+                "elsewhere" => features = features.elsewhere(),
+                "for_others" => features = features.for_others(),
                 "authextra" => authextra = notation::dict(value)?,
                 _ => return Err(format!("no such attribute: {key}")),
             }

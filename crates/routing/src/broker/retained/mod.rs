@@ -6,6 +6,7 @@
 //! at the time set by the publisher or the configuration. All of them together are bounded, and the oldest are evicted
 //! first.
 
+mod pages;
 mod shared;
 mod stored;
 
@@ -88,6 +89,8 @@ struct Event {
     bytes: usize,
     /// Other nodes retain it, too.
     is_shared: bool,
+    /// Its publisher is a client of another protocol, whose part of the router retains it, too.
+    is_from_elsewhere: bool,
 }
 
 impl Retained {
@@ -95,13 +98,16 @@ impl Retained {
     pub(super) fn keep<H>(
         &mut self,
         context: &mut Context<'_, H>,
+        from: SessionIndex,
         publication: &Publication<'_>,
     ) -> Result<(), Fault> {
+        let features = context.sessions[from].features;
+        let is_from_elsewhere = features.subscribes_elsewhere() || features.subscribes_for_others();
         let publisher = publication.publisher.map(|index| {
             let session = &context.sessions[index];
             (session.id, session.identity.clone())
         });
-        self.keep_of(context, publisher, publication)
+        self.keep_from(context, publisher, publication, is_from_elsewhere)
     }
 
     /// The same, with a publisher on any node, if disclosed.
@@ -110,6 +116,16 @@ impl Retained {
         context: &mut Context<'_, H>,
         publisher: Option<(SessionId, Identity)>,
         publication: &Publication<'_>,
+    ) -> Result<(), Fault> {
+        self.keep_from(context, publisher, publication, false)
+    }
+
+    fn keep_from<H>(
+        &mut self,
+        context: &mut Context<'_, H>,
+        publisher: Option<(SessionId, Identity)>,
+        publication: &Publication<'_>,
+        is_from_elsewhere: bool,
     ) -> Result<(), Fault> {
         let config = context.config;
         let (receivers, bytes) = weigh(
@@ -135,6 +151,7 @@ impl Retained {
             args_bytes: payload.args.len(),
             bytes,
             is_shared,
+            is_from_elsewhere,
         };
         let epoch_us = context.events.epoch_us();
         let is_told = is_shared && context.sessions.neighbours.is_any_there();

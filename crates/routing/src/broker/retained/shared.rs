@@ -112,6 +112,7 @@ impl Retained {
             args_bytes: payload.args.len(),
             bytes,
             is_shared: true,
+            is_from_elsewhere: false,
         };
         self.put(context, topic, event);
     }
@@ -168,6 +169,7 @@ impl Retained {
             args_bytes: 0,
             bytes: 0,
             is_shared: true,
+            is_from_elsewhere: false,
         };
         Self::written(topic, &event, 0)
     }

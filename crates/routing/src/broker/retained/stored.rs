@@ -65,6 +65,7 @@ impl Retained {
             args_bytes: event.args_bytes,
             bytes,
             is_shared: self.node_bits.is_some() && !context.out.is_local(&topic),
+            is_from_elsewhere: false,
         };
         self.insert(&topic, event);
     }
