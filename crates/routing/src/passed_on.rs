@@ -11,6 +11,8 @@ pub struct RetainedQuery<'a> {
     pub pattern: &'a str,
     /// Topics behind this one.
     pub after: Option<&'a str>,
+    /// Maximum number of events.
+    pub events_max: usize,
     /// Events up to this number: a later one has reached its subscribers.
     pub number_max: u64,
 }

@@ -5,10 +5,12 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use bytes::Bytes;
 use crosstie_front::cause::Cause;
+use crosstie_front::counters::{Counter, counters};
 use crosstie_mqtt::{ConnAck, Disconnect, Packet, PacketType, ReasonCode, Version};
-use crosstie_topics::{ConnectionKey, Refused};
+use crosstie_topics::{ConnectionKey, Content, Refused};
 use crosstie_transport::{
-    Connection, ConnectionLimits, Owner, Portion, Refused as Unqueued, Taken,
+    Bounds, Connection, ConnectionLimits, Overflow, Owner, Portion, Queued, Refused as Unqueued,
+    Taken,
 };
 use crosstie_wamp::Message;
 use crosstie_wamp::Serializer;
@@ -17,6 +19,8 @@ use crosstie_wamp::framing::{APART_BYTES_MIN, Framing, Item, rawsocket};
 use parking_lot::Mutex;
 
 use crate::figures::Figures;
+use crate::own_content::OwnContent;
+use crate::replays::Waiting;
 
 /// One connection of a client.
 pub(crate) struct Client {
@@ -30,7 +34,11 @@ pub(crate) struct Client {
     /// CONNACK, until the space asks for it.
     opening: Mutex<Option<Opening>>,
     /// Set with the session in the space.
-    key: OnceLock<ConnectionKey>,
+    session: OnceLock<(ConnectionKey, Arc<str>)>,
+    /// Its will, once the space has ended its connection.
+    will: Mutex<Option<Box<OwnContent>>>,
+    /// Set while retained events of the realm are still to be sent.
+    pub(crate) replays: Waiting,
     space: Arc<dyn Resume>,
 }
 
@@ -56,6 +64,15 @@ const AWAITED: u8 = 4;
 const OPENING: u8 = 8;
 /// Too much waits for the store.
 const CROWDED: u8 = 16;
+/// A receiver of the client's messages is slow: a task waits for it before more input.
+const HELD_BACK: u8 = 32;
+/// The oldest messages of QoS 0 make room for newer ones.
+const DROPS_OLDEST: u8 = 64;
+/// A message of QoS 0 without room ends the connection.
+const ENDS_SLOW: u8 = 128;
+
+/// Messages of the realm that wait for a client: the answer to its only request, and the end of its session.
+const ANSWERS_MAX: usize = 8;
 
 /// The serializer of the realm's answers.
 pub(crate) const SERIALIZER: Serializer = Serializer::Cbor;
@@ -76,6 +93,7 @@ impl Client {
             mailbox: Arc::new(Connection::owned_mailbox(
                 connection.peer(),
                 certificate.flatten(),
+                ANSWERS_MAX,
                 Arc::clone(limits),
                 own.clone(),
             )),
@@ -84,14 +102,45 @@ impl Client {
             is_framed,
             flags: AtomicU8::new(0),
             opening: Mutex::default(),
-            key: OnceLock::new(),
+            session: OnceLock::new(),
+            will: Mutex::default(),
+            replays: Waiting::default(),
             space,
         })
     }
 
-    pub(crate) fn set_key(&self, key: ConnectionKey) {
+    pub(crate) fn set_session(&self, key: ConnectionKey, client_id: &Arc<str>) {
         // A connection has one session.
-        let _ = self.key.set(key);
+        let _ = self.session.set((key, Arc::clone(client_id)));
+    }
+
+    /// Its identifier in the space.
+    pub(crate) fn client_id(&self) -> &str {
+        self.session.get().map_or("", |(_, client_id)| client_id)
+    }
+
+    /// Leaves the will to this client's conversation, if it is its own.
+    pub(crate) fn keep_will(&self, client_id: &str, will: &Content<'_>) -> bool {
+        let is_own = |(_, own): &(_, Arc<str>)| **own == *client_id;
+        let is_own = self.session.get().is_some_and(is_own);
+        if is_own {
+            *self.will.lock() = Some(Box::new(OwnContent::of(will)));
+        }
+        is_own
+    }
+
+    pub(crate) fn take_will(&self) -> Option<OwnContent> {
+        self.will.lock().take().map(|will| *will)
+    }
+
+    /// Applies the bounds of the client's role, realm or listener to its output.
+    pub(crate) fn bound(&self, bounds: Option<Bounds>) {
+        match bounds.map(|bounds| bounds.overflow) {
+            Some(Overflow::DropOldest) => drop(self.set(DROPS_OLDEST)),
+            Some(Overflow::Disconnect) => drop(self.set(ENDS_SLOW)),
+            _ => {}
+        }
+        self.connection.bound(bounds);
     }
 
     /// Keeps CONNACK until the space asks for it. Nothing is read before.
@@ -138,34 +187,50 @@ impl Client {
         head: &[u8],
         rest: &[u8],
         shared: &mut Option<Bytes>,
-    ) -> Result<(), Refused> {
+    ) -> Result<Queued, Refused> {
         if self.is_over() {
             return Err(Refused::Gone);
         }
-        if self.is_framed {
-            return self.publish_framed(head, rest, shared);
-        }
-        let rest = shared.get_or_insert_with(|| self.connection.share(rest.to_vec()));
-        let appended = match head {
-            [] => self.connection.append_shared(rest),
-            head => self
-                .connection
-                .append_parts(head, &[(head.len(), rest)], true),
+        // Others wait in the session.
+        let may_be_lost = is_at_most_once(head, rest);
+        let is_event = may_be_lost || !self.has(DROPS_OLDEST);
+        let published = match self.is_framed {
+            true => self.publish_framed(head, rest, is_event, shared),
+            false => {
+                let rest = shared.get_or_insert_with(|| self.connection.share(rest.to_vec()));
+                let appended = match head {
+                    [] => self.connection.append_shared(rest),
+                    head => {
+                        let parts = [(head.len(), &*rest)];
+                        self.connection.append_parts(head, &parts, is_event)
+                    }
+                };
+                appended.map_err(refused)
+            }
         };
-        appended.map(drop).map_err(refused)
+        if published == Err(Refused::Full) && may_be_lost && self.has(ENDS_SLOW) {
+            counters().count(Counter::SessionsClosedForSlowness);
+            Cause::EventQueueFull.note(&self.connection);
+            self.end(ReasonCode::QuotaExceeded);
+        }
+        published
     }
 
     fn publish_framed(
         &self,
         head: &[u8],
         rest: &[u8],
+        is_event: bool,
         shared: &mut Option<Bytes>,
-    ) -> Result<(), Refused> {
+    ) -> Result<Queued, Refused> {
         if rest.len() < APART_BYTES_MIN {
-            return self.append(|out| {
+            let mut own = Vec::with_capacity(head.len() + rest.len() + 16);
+            let _ = write_framed(true, &mut own, |out| {
                 out.extend_from_slice(head);
                 out.extend_from_slice(rest);
             });
+            let appended = self.connection.append_parts(&own, &[], is_event);
+            return appended.map_err(refused);
         }
         let mut own = Vec::with_capacity(head.len() + 16);
         let framed = FRAMING.frame_around(SERIALIZER, head.len(), rest.len(), &mut own, |own| {
@@ -178,8 +243,8 @@ impl Client {
         let rest = shared.get_or_insert_with(|| self.connection.share(rest.to_vec()));
         let appended = self
             .connection
-            .append_parts(&own, &[(own.len(), rest)], true);
-        appended.map(drop).map_err(refused)
+            .append_parts(&own, &[(own.len(), rest)], is_event);
+        appended.map_err(refused)
     }
 
     fn append(&self, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), Refused> {
@@ -220,7 +285,24 @@ impl Client {
     }
 
     pub(crate) fn is_over(&self) -> bool {
-        self.flags.load(Ordering::Relaxed) & OVER != 0
+        self.has(OVER)
+    }
+
+    /// Reads no more before a slow receiver has taken most of its output.
+    pub(crate) fn hold_back(self: &Arc<Self>, slow: Arc<Connection>) {
+        if self.set(HELD_BACK) {
+            return;
+        }
+        counters().count(Counter::PublishersHeldBack);
+        self.connection.pause_reading();
+        let client = Arc::downgrade(self);
+        tokio::spawn(async move {
+            slow.eased().await;
+            if let Some(client) = client.upgrade() {
+                client.flags.fetch_and(!HELD_BACK, Ordering::SeqCst);
+                client.connection.resume_reading();
+            }
+        });
     }
 
     /// Stops or continues reading for the space.
@@ -244,8 +326,12 @@ impl Client {
         self.connection.resume_reading();
     }
 
+    pub(crate) fn is_held_back(&self) -> bool {
+        self.has(HELD_BACK)
+    }
+
     pub(crate) fn is_paused(&self) -> bool {
-        self.flags.load(Ordering::SeqCst) & (PAUSED | OPENING | CROWDED) != 0
+        self.flags.load(Ordering::SeqCst) & (PAUSED | OPENING | CROWDED | HELD_BACK) != 0
     }
 
     /// Lets the space continue to send once the output is sent. Needs a runtime.
@@ -257,8 +343,9 @@ impl Client {
         tokio::spawn(async move {
             client.connection.sent().await;
             client.flags.fetch_and(!AWAITED, Ordering::SeqCst);
-            if let (Some(key), false) = (client.key.get(), client.is_over()) {
+            if let (Some((key, _)), false) = (client.session.get(), client.is_over()) {
                 client.space.resume(*key);
+                client.replays.note_room();
                 crosstie_transport::uncork();
             }
         });
@@ -282,6 +369,10 @@ impl Client {
                 handle(&message);
             }
         }
+    }
+
+    fn has(&self, flag: u8) -> bool {
+        self.flags.load(Ordering::Relaxed) & flag != 0
     }
 
     /// Sets a flag. Returns whether it was set.
@@ -309,7 +400,10 @@ impl Owner for Client {
                 crosstie_transport::uncork();
                 self.connection.close();
             }
-            Some(false) => self.close(),
+            Some(false) => {
+                Cause::Stop.note(&self.connection);
+                self.close();
+            }
             None if self.mailbox.is_closed() => self.close(),
             None => {}
         }
@@ -346,6 +440,12 @@ pub(crate) fn write_framed(
             Ok(())
         }
     }
+}
+
+/// Whether a PUBLISH of two parts has QoS 0.
+fn is_at_most_once(head: &[u8], rest: &[u8]) -> bool {
+    let first = head.first().or_else(|| rest.first());
+    first.is_none_or(|first| first & 0b110 == 0)
 }
 
 fn refused<E>(refused: Unqueued<E>) -> Refused {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crosstie_front::admission::Excess;
-use crosstie_front::cause::{self, Facts};
+use crosstie_front::cause::{self, Cause, Facts};
 use crosstie_front::counters::{Counter, counters};
 use crosstie_front::end_reason::EndReason;
 use crosstie_front::report;
@@ -21,9 +21,9 @@ use crosstie_transport::{Budget, Connection, Ended, Outcome, Protocol};
 use crate::client::write_framed;
 use crate::figures::Figures;
 use crate::frames::{self, Framed, Frames};
+use crate::ground::Ground;
 use crate::login::LoggingIn;
 use crate::open::Open;
-use crate::spaces::Ground;
 
 /// The server's side of one connection.
 pub(crate) struct Conversation {
@@ -110,21 +110,17 @@ impl Conversation {
     fn step(&mut self, input: &[u8], now: Instant) -> Step {
         match &mut self.state {
             State::Opening(_) | State::LoggingIn(_) => self.step_in(input, now),
-            State::Open(open) => {
-                let bytes_max = self.ground.endpoint.options.packet_bytes_max;
-                let size_max = u32::try_from(bytes_max).unwrap_or(u32::MAX);
-                match decode(input, open.version(), size_max) {
-                    Ok(Decoded::Packet { packet, consumed }) => {
-                        let step = open.handle(&packet, consumed, &self.ground, now);
-                        match step {
-                            Ok(step) => step,
-                            Err(end) => Step::End(end),
-                        }
+            State::Open(open) => match decode(input, open.version(), open.packet_bytes_max) {
+                Ok(Decoded::Packet { packet, consumed }) => {
+                    let step = open.handle(&packet, consumed, &self.ground, now);
+                    match step {
+                        Ok(step) => step,
+                        Err(end) => Step::End(end),
                     }
-                    Ok(Decoded::Incomplete { wanted }) => Step::Wanted(wanted),
-                    Err(e) => Step::End(self.fault(&e)),
                 }
-            }
+                Ok(Decoded::Incomplete { wanted }) => Step::Wanted(wanted),
+                Err(e) => Step::End(self.fault(&e)),
+            },
             State::Over => Step::Done {
                 consumed: input.len(),
                 steps: 0,
@@ -246,9 +242,10 @@ impl Conversation {
         let listening = &self.ground.entrance.listening;
         match mem::replace(&mut self.state, State::Over) {
             State::Open(open) => {
-                let is_stop = listening.is_stopping();
-                let facts = Facts::of(&self.connection, is_stop, seen);
-                open.leave(&self.ground.space, facts.reason, is_stop);
+                let facts = Facts::of(&self.connection, listening.is_stopping(), seen);
+                let is_stop =
+                    listening.is_stopping() || Cause::noted(&self.connection) == Some(Cause::Stop);
+                open.leave(&self.ground, facts.reason, is_stop);
             }
             State::LoggingIn(mut login) => login.talk.leave(seen),
             State::Opening(_) | State::Over => {}
@@ -301,13 +298,29 @@ impl Conversation {
         }
     }
 
+    /// What a client has sent before it closes is handled, too, if the outcome is sure to come.
+    fn awaiting(&self, consumed: usize) -> Outcome {
+        match self.is_held_back() {
+            true => Outcome::Yield { consumed },
+            false => Outcome::Await { consumed },
+        }
+    }
+
+    fn is_held_back(&self) -> bool {
+        matches!(&self.state, State::Open(open) if open.client().is_held_back())
+    }
+
     /// Looks whether input may be handled.
     fn check_waiting(&self) -> Option<Outcome> {
         if !self.waits() {
             return None;
         }
+        if self.is_held_back() && self.connection.is_reading_paused() {
+            // The client has gone, and its slow receiver may take any time.
+            return Some(Outcome::Close);
+        }
         self.halt();
-        Some(Outcome::Await { consumed: 0 })
+        Some(self.awaiting(0))
     }
 
     fn handle_stream(&mut self, input: &[u8]) -> Outcome {
@@ -370,8 +383,7 @@ impl Conversation {
             Next::Yield => Outcome::Yield { consumed },
             Next::Halt => {
                 self.halt();
-                // What a client has sent before it closes is handled, too.
-                Outcome::Await { consumed }
+                self.awaiting(consumed)
             }
         }
     }

@@ -2,16 +2,19 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use crosstie_config::PayloadMapping;
 use crosstie_realms::realms::Realms;
 use crosstie_realms::resident::{Manner, Place, Rooms};
 use crosstie_routing::{Identity, Role};
 use crosstie_wamp::Serializer;
+use crosstie_wamp::codec::Limits;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::mpsc;
 
 use crate::event::Event;
+use crate::figures::{Dropped, Figures};
 use crate::payloads::Arguments;
 
 /// The conversions of a space's payloads, and who calls the procedures among them.
@@ -20,7 +23,16 @@ pub(crate) struct Crossing {
     pub(crate) used: RwLock<Used>,
     places: Mutex<HashMap<String, Arc<Place>>>,
     /// To the task that has events converted, one after another.
-    pub(crate) encoding: Mutex<Option<mpsc::Sender<(Event, String, Dynamic)>>>,
+    pub(crate) encoding: Mutex<Option<mpsc::Sender<Encoding>>>,
+    /// The size of the events that wait there.
+    pub(crate) encoding_bytes: AtomicUsize,
+}
+
+/// An event that a procedure converts.
+pub(crate) struct Encoding {
+    pub(crate) event: Event,
+    pub(crate) topic: String,
+    pub(crate) dynamic: Dynamic,
 }
 
 /// Prefixes of URIs with their conversions.
@@ -43,6 +55,17 @@ pub(crate) enum Mapped<'m> {
     /// No prefix matches: the topic stays among MQTT clients.
     Not,
     By(&'m PayloadMapping),
+}
+
+/// The conversion of a payload.
+pub(crate) enum Converted {
+    Arguments(Arguments),
+    /// The topic stays among MQTT clients.
+    Stays,
+    /// The payload does not fit its mapping.
+    Unfit,
+    /// A procedure converts it.
+    Later(Dynamic),
 }
 
 /// Two procedures.
@@ -69,6 +92,34 @@ pub(crate) fn mapped<'m>(mapping: &'m [(String, PayloadMapping)], uri: &str) -> 
         .filter(|(prefix, _)| uri.starts_with(prefix.as_str()));
     let longest = fitting.max_by_key(|(prefix, _)| prefix.len());
     longest.map_or(Mapped::Not, |(_, mapping)| Mapped::By(mapping))
+}
+
+/// Converts the payload of a publication, unless a procedure does. `realm` is that of the procedures, unless they name one.
+pub(crate) fn converted(
+    mapping: &[(String, PayloadMapping)],
+    realm: &str,
+    uri: &str,
+    payload: &[u8],
+    limits: &Limits,
+) -> Converted {
+    let mapping = match mapped(mapping, uri) {
+        Mapped::Natural => return Converted::Arguments(Arguments::natural(payload, limits)),
+        Mapped::Not => {
+            Figures::get().count_dropped(Dropped::Unmapped);
+            return Converted::Stays;
+        }
+        Mapped::By(mapping) => mapping,
+    };
+    let arguments = match mapping {
+        PayloadMapping::Passthrough => Some(Arguments::passed_through(payload)),
+        _ if payload.is_empty() => Some(Arguments::natural(payload, limits)),
+        PayloadMapping::Native(serializer) => Arguments::native(*serializer, payload, limits),
+        other => {
+            let dynamic = Dynamic::of(other, realm);
+            return dynamic.map_or(Converted::Unfit, Converted::Later);
+        }
+    };
+    arguments.map_or(Converted::Unfit, Converted::Arguments)
 }
 
 impl Crossing {

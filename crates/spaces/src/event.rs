@@ -12,8 +12,6 @@ use crate::payloads;
 /// An event.
 pub(crate) struct Event {
     pub(crate) uri: String,
-    /// It was published before the subscription.
-    pub(crate) is_retained: bool,
     is_encoded: bool,
     serializer: Serializer,
     args: Vec<u8>,
@@ -21,16 +19,10 @@ pub(crate) struct Event {
 }
 
 impl Event {
-    pub(crate) fn new(
-        uri: &str,
-        is_retained: bool,
-        attributes: Option<&Dict>,
-        payload: &Payload<'_>,
-    ) -> Self {
+    pub(crate) fn new(uri: &str, attributes: Option<&Dict>, payload: &Payload<'_>) -> Self {
         let is_encoded = |(key, _): &(String, _)| key == "enc_algo";
         Self {
             uri: uri.to_owned(),
-            is_retained,
             is_encoded: attributes.is_some_and(|all| all.iter().any(is_encoded)),
             serializer: payload.serializer,
             args: payload.args.to_vec(),
@@ -44,6 +36,11 @@ impl Event {
             args: &self.args,
             kwargs: &self.kwargs,
         }
+    }
+
+    /// Approximate memory.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of::<Self>() + self.uri.len() + self.args.len() + self.kwargs.len()
     }
 
     /// Whether its payload stands in place of arguments.
@@ -74,11 +71,11 @@ impl Event {
 }
 
 /// A message from the realm. Kept sessions keep it: its QoS is 1.
-pub(crate) fn content<'a>(topic: &'a str, payload: &'a [u8], retain: bool) -> Content<'a> {
+pub(crate) fn content<'a>(topic: &'a str, payload: &'a [u8]) -> Content<'a> {
     Content {
         topic,
         qos: QoS::AtLeastOnce,
-        retain,
+        retain: false,
         expiry_s: None,
         properties: Properties::EMPTY,
         payload,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crosstie_mqtt::{ConnAck, Connect, PropertiesBuf, Property, ReasonCode, Version};
+use crosstie_realms::session_limits::bounds;
 use crosstie_topics::{self as topics, Connected, Content};
 
 use crate::client::Client;
@@ -98,7 +99,7 @@ impl Conversation {
                     None => Said::Allowed,
                     Some(will) => match names::nearest_uri(will.topic) {
                         uri if names::is_own_uri(&uri) => Said::Refused(ReasonCode::NotAuthorized),
-                        uri => login.talk.may_publish(now, &uri),
+                        uri => login.talk.may_publish((now, will.payload.len()), &uri),
                     },
                 };
                 self.will_judged(login, said, owner, connect)
@@ -147,9 +148,14 @@ impl Conversation {
             .keep_alive_max
             .filter(|max| connect.version.is_v5() && (asked.is_zero() || asked > *max));
         let client = Arc::clone(&login.talk.client);
+        let limits = login.talk.limits();
+        client.bound(bounds(limits));
+        let packet_bytes_max = limits.message_bytes_max.unwrap_or(usize::MAX);
+        let packet_bytes_max = packet_bytes_max.min(options.packet_bytes_max);
+        let packet_bytes_max = u32::try_from(packet_bytes_max).unwrap_or(u32::MAX);
         let answer = Answer {
             keep_alive: ordered,
-            packet_bytes_max: options.packet_bytes_max,
+            packet_bytes_max,
             version: connect.version,
         };
         let keep_alive = ordered.unwrap_or(asked);
@@ -157,9 +163,10 @@ impl Conversation {
         let (watch, key) = (Arc::clone(&ground.entrance.listening.watch), self.watch);
         let begin = move || watch.opened_with_keep_alive(key, within);
         let acknowledge = |connected: &Connected| answer.prepare(&client, connected, begin);
+        let client = (&client, limits.subscriptions_max);
         let key = ground
             .space
-            .connect(owner, &connecting(connect), &client, acknowledge);
+            .connect(owner, &connecting(connect), client, acknowledge);
         let key = match key {
             Ok(key) => key,
             // The space begins anew: the client comes back to that.
@@ -172,7 +179,8 @@ impl Conversation {
                 return Err(End::Reason(reason));
             }
         };
-        self.state = State::Open(Box::new(Open::new(login.talk, key, connect.is_bridge)));
+        let open = Open::new(login.talk, key, packet_bytes_max, connect.is_bridge);
+        self.state = State::Open(Box::new(open));
         // A stop meanwhile has not found this client in the space.
         match ground.entrance.is_stopping() {
             true => Err(End::Silent),
@@ -225,7 +233,7 @@ fn connecting<'a>(connect: &Connect<'a>) -> topics::Connect<'a> {
 /// The contents of CONNACK.
 struct Answer {
     keep_alive: Option<Duration>,
-    packet_bytes_max: usize,
+    packet_bytes_max: u32,
     version: Version,
 }
 
@@ -254,8 +262,7 @@ impl Answer {
             properties.push(Property::SessionExpiry(seconds));
         }
         properties.push(Property::ReceiveMaximum(RECEIVE_MAX));
-        let bytes_max = u32::try_from(self.packet_bytes_max).unwrap_or(u32::MAX);
-        properties.push(Property::MaximumPacketSize(bytes_max));
+        properties.push(Property::MaximumPacketSize(self.packet_bytes_max));
         if connected.is_assigned {
             properties.push(Property::AssignedClientId(&connected.client_id));
         }

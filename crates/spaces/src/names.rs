@@ -113,6 +113,18 @@ impl Pattern {
         Self::prefix(uri)
     }
 
+    /// The nearest pattern with fewer components that covers this one; none for the widest.
+    pub(crate) fn wider(&self) -> Option<Self> {
+        let components: Vec<_> = self.uri.trim_end_matches('.').split('.').collect();
+        let kept = match self.policy {
+            MatchPolicy::Exact => return None,
+            MatchPolicy::Wildcard => self.uri.split('.').position(str::is_empty)?,
+            MatchPolicy::Prefix if self.uri.is_empty() => return None,
+            MatchPolicy::Prefix => components.len() - 1,
+        };
+        Some(Self::below(&components[..kept.min(components.len())]))
+    }
+
     fn wildcard(levels: &[&str]) -> Self {
         let levels: Vec<_> = levels
             .iter()
@@ -190,6 +202,27 @@ mod tests {
             assert_eq!(found, covering, "{filter}");
             let asked = asked(filter);
             assert_eq!((&*asked.uri, asked.policy), needed, "{filter}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_has_wider_ones() {
+        for (filter, expected) in [
+            ("a/b", &[][..]),
+            ("a/b/#", &["a.", ""]),
+            ("#", &[]),
+            ("a/b/+/c", &["a.b.", "a.", ""]),
+            ("+/b", &[""]),
+            ("a/+", &["a.", ""]),
+        ] {
+            let mut found = Vec::new();
+            let mut next = pattern(filter).and_then(|pattern| pattern.wider());
+            while let Some(wider) = next {
+                assert_eq!(wider.policy, MatchPolicy::Prefix, "{filter}");
+                next = wider.wider();
+                found.push(wider.uri);
+            }
+            assert_eq!(found, expected, "{filter}");
         }
     }
 

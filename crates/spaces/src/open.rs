@@ -1,33 +1,35 @@
 //! A client's packets after CONNECT.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Instant;
 
 use crosstie_front::end_reason::EndReason;
 use crosstie_front::report;
 use crosstie_mqtt::{
-    Options, Packet, Publish, ReasonCode, RetainHandling, Side, Subscribe, Unsubscribe, Version,
-    topic,
+    Options, Packet, Publish, ReasonCode, Side, Subscribe, Unsubscribe, Version, topic,
 };
 use crosstie_topics::{Arrival, ConnectionKey, Content, Received, Reply, Wanted};
 
+use crate::bridge::options;
 use crate::client::Client;
 use crate::conversation::{End, Step};
-use crate::crossing::{Decoding, Dynamic, Mapped, mapped};
+use crate::crossing::{Converted, Decoding, converted};
 use crate::figures::{Dropped, Figures};
+use crate::ground::Ground;
 use crate::names;
-use crate::payloads::{ALGORITHM, Arguments};
+use crate::payloads::Arguments;
+use crate::replay::REPLAYS_MAX;
 use crate::space::SharedSpace;
-use crate::spaces::Ground;
 use crate::talk::{Said, Talk};
-use crosstie_config::PayloadMapping;
-use crosstie_wamp::Value;
-use crosstie_wamp::codec::Limits;
+use crate::will;
 
 /// A client that is connected to its space.
 pub(crate) struct Open {
     talk: Talk,
     key: ConnectionKey,
+    /// Maximum size of a packet.
+    pub(crate) packet_bytes_max: u32,
     /// A bridge of another broker, which asks so for what MQTT 5 has options for.
     is_bridge: bool,
     /// The packet at the front of the input, which is handled in part.
@@ -40,12 +42,12 @@ enum Pending {
     Publish(Option<Arc<str>>),
     /// A procedure converts the payload.
     Decode(Option<Arc<str>>, Decoding),
-    /// The realm decides on the next filter.
-    Subscribe(Vec<Option<ReasonCode>>),
+    /// The realm decides on the next filter, if it is asked.
+    Subscribe(Vec<Option<ReasonCode>>, bool),
 }
 
-/// Portions of the realm's messages that a SUBSCRIBE waits for, which have room for all retained events of one pattern.
-const PORTIONS_MAX: usize = 16;
+/// When a packet has arrived, and its length.
+type At = (Instant, usize);
 
 /// Filters of one packet for which the space is locked at once.
 const FILTERS_AT_ONCE: usize = 256;
@@ -54,10 +56,16 @@ const FILTERS_AT_ONCE: usize = 256;
 const RETAINED_STEPS: usize = 1_000;
 
 impl Open {
-    pub(crate) fn new(talk: Talk, key: ConnectionKey, is_bridge: bool) -> Self {
+    pub(crate) fn new(
+        talk: Talk,
+        key: ConnectionKey,
+        packet_bytes_max: u32,
+        is_bridge: bool,
+    ) -> Self {
         Self {
             talk,
             key,
+            packet_bytes_max,
             is_bridge,
             pending: None,
         }
@@ -104,7 +112,7 @@ impl Open {
         }
         let space = &ground.space;
         let handled = match packet {
-            Packet::Publish(publish) => self.publish(publish, ground, now)?,
+            Packet::Publish(publish) => self.publish(publish, ground, (now, consumed))?,
             Packet::Subscribe(subscribe) => self.subscribe(subscribe, ground, now)?,
             Packet::Unsubscribe(unsubscribe) => Some(self.unsubscribe(unsubscribe, space)),
             Packet::PingReq => {
@@ -126,7 +134,10 @@ impl Open {
         Ok(match handled {
             None => Step::Halt { consumed: 0 },
             Some(_) if self.waits() => Step::Halt { consumed },
-            Some(steps) => Step::Done { consumed, steps },
+            Some(steps) => {
+                let steps = steps.saturating_add(self.talk.take_steps());
+                Step::Done { consumed, steps }
+            }
         })
     }
 
@@ -146,7 +157,10 @@ impl Open {
             true
         });
         match known {
-            true => Ok(sent),
+            true => {
+                self.client().replays.note_room();
+                Ok(sent)
+            }
             false => {
                 let name = packet.packet_type().name();
                 report::peer_fault(&self.client().connection, "protocol error", name);
@@ -166,7 +180,7 @@ impl Open {
         &mut self,
         publish: &Publish<'_>,
         ground: &Ground,
-        now: Instant,
+        at: At,
     ) -> Result<Option<u32>, End> {
         let space = &ground.space;
         let (topic, said) = match self.pending.take().map(|pending| *pending) {
@@ -177,7 +191,7 @@ impl Open {
             Some(Pending::Decode(topic, decoding)) => {
                 let name = topic.as_deref().unwrap_or(publish.topic);
                 let said = match decoding.take().flatten() {
-                    Some(arguments) => self.route(name, publish, &arguments, ground, now),
+                    Some(arguments) => self.route(name, publish, &arguments, at),
                     None => Said::Refused(ReasonCode::PayloadFormatInvalid),
                 };
                 (topic, said)
@@ -201,7 +215,7 @@ impl Open {
                     Received::New(topic) => {
                         let name = topic.clone();
                         let name = name.as_deref().unwrap_or(publish.topic);
-                        match self.ask(name, &topic, publish, ground, now) {
+                        match self.ask(name, &topic, publish, ground, at) {
                             Some(said) => (topic, said),
                             None => return Ok(None),
                         }
@@ -229,75 +243,45 @@ impl Open {
         topic: &Option<Arc<str>>,
         publish: &Publish<'_>,
         ground: &Ground,
-        now: Instant,
+        at: At,
     ) -> Option<Said> {
-        let space = &ground.space;
-        // A value is nested in the arguments of a message.
-        let depth_max = ground.entrance.decoding.depth_max.saturating_sub(2);
-        let limits = &Limits { depth_max };
-        let mapping = &ground.endpoint.options.mapping;
         let nearest = names::nearest_uri(name);
         if names::is_own_uri(&nearest) {
             return Some(Said::Refused(ReasonCode::NotAuthorized));
         }
         let Some(uri) = names::uri(name) else {
             Figures::get().count_dropped(Dropped::NoUri);
-            return Some(self.talk.may_publish(now, &nearest));
+            return Some(self.talk.may_publish(at, &nearest));
         };
-        let payload = publish.payload;
-        let arguments = match mapped(mapping, &uri) {
-            Mapped::Natural => Some(Arguments::natural(payload, limits)),
-            Mapped::Not => {
-                Figures::get().count_dropped(Dropped::Unmapped);
-                return Some(self.talk.may_publish(now, &uri));
-            }
-            Mapped::By(PayloadMapping::Passthrough) => Some(Arguments::passed_through(payload)),
-            Mapped::By(PayloadMapping::Native(_) | PayloadMapping::Dynamic { .. })
-                if payload.is_empty() =>
-            {
-                Some(Arguments::natural(payload, limits))
-            }
-            Mapped::By(PayloadMapping::Native(serializer)) => {
-                Arguments::native(*serializer, payload, limits)
-            }
-            Mapped::By(mapping) => {
-                let dynamic = Dynamic::of(mapping, space.bridge.realm())?;
-                let decoding = space.decode(self.client(), dynamic, (&uri, name), payload);
-                let pending = Pending::Decode(topic.clone(), decoding);
-                self.pending = Some(Box::new(pending));
-                return None;
-            }
-        };
-        Some(match arguments {
-            Some(arguments) => self.route(name, publish, &arguments, ground, now),
-            None => {
-                Figures::get().count_dropped(Dropped::Payload);
-                Said::Refused(ReasonCode::PayloadFormatInvalid)
-            }
-        })
+        let (space, payload) = (&ground.space, publish.payload);
+        let mapping = &ground.endpoint.options.mapping;
+        let realm = space.bridge.realm();
+        Some(
+            match converted(mapping, realm, &uri, payload, &ground.limits()) {
+                Converted::Arguments(arguments) => self.route(name, publish, &arguments, at),
+                Converted::Stays => self.talk.may_publish(at, &uri),
+                Converted::Unfit => {
+                    Figures::get().count_dropped(Dropped::Payload);
+                    Said::Refused(ReasonCode::PayloadFormatInvalid)
+                }
+                Converted::Later(dynamic) => {
+                    let decoding = space.decode(self.client(), dynamic, (&uri, name), payload);
+                    let pending = Pending::Decode(topic.clone(), decoding);
+                    self.pending = Some(Box::new(pending));
+                    return None;
+                }
+            },
+        )
     }
 
-    fn route(
-        &mut self,
-        name: &str,
-        publish: &Publish<'_>,
-        arguments: &Arguments,
-        ground: &Ground,
-        now: Instant,
-    ) -> Said {
+    fn route(&mut self, name: &str, publish: &Publish<'_>, arguments: &Arguments, at: At) -> Said {
         let Some(uri) = names::uri(name) else {
             return Said::Refused(ReasonCode::TopicNameInvalid);
         };
         let expiry_s = publish.properties.message_expiry();
         let is_empty = publish.payload.is_empty();
-        let bridge = &ground.space.bridge;
-        let mut options = bridge.options(publish.retain, expiry_s, is_empty);
-        if arguments.is_encoded {
-            let attributes = options.passthru.get_or_insert_default();
-            attributes.push(("enc_algo".to_owned(), Value::from(ALGORITHM)));
-        }
-        self.talk
-            .publish(now, &uri, options, arguments.as_payload())
+        let options = options(publish.retain, expiry_s, is_empty);
+        self.talk.publish_arguments(at, &uri, options, arguments)
     }
 
     /// Publishes in the space what the realm has permitted.
@@ -309,7 +293,7 @@ impl Open {
         space: &SharedSpace,
     ) -> Result<Option<u32>, End> {
         let (qos, packet_id) = (publish.delivery.qos(), publish.delivery.packet_id());
-        let (_, sent) = match said {
+        let sent = match said {
             Said::Waits => {
                 self.pending = Some(Box::new(Pending::Publish(topic)));
                 return Ok(None);
@@ -317,9 +301,10 @@ impl Open {
             Said::Over => return Err(End::Silent),
             Said::Refused(reason) => {
                 Figures::get().count_dropped(Dropped::Denied);
-                space.enter(|space, _, outbox| {
+                let refused = space.enter(|space, _, outbox| {
                     space.refuse(self.key, qos, packet_id, reason, outbox);
-                })
+                });
+                refused.1
             }
             Said::Allowed => {
                 let content = Content {
@@ -330,13 +315,16 @@ impl Open {
                     properties: publish.properties,
                     payload: publish.payload,
                 };
-                let entered = space.enter(|space, now, outbox| {
+                let (_, sent, slow) = space.enter_as_publisher(|space, now, outbox| {
                     space.publish(now, self.key, packet_id, &content, outbox);
                 });
+                if let Some(slow) = slow {
+                    self.client().hold_back(slow);
+                }
                 if let Some(durable) = space.store() {
                     durable.hold_back(self.client());
                 }
-                entered
+                sent
             }
         };
         Ok(Some(sent))
@@ -350,7 +338,14 @@ impl Open {
         now: Instant,
     ) -> Result<Option<u32>, End> {
         let (mut refusals, mut said) = match self.pending.take().map(|pending| *pending) {
-            Some(Pending::Subscribe(refusals)) => (refusals, Some(self.talk.go_on())),
+            Some(Pending::Subscribe(refusals, is_asked)) => match self.talk.go_on() {
+                Said::Waits => {
+                    self.pending = Some(Box::new(Pending::Subscribe(refusals, is_asked)));
+                    return Ok(None);
+                }
+                Said::Over => return Err(End::Silent),
+                said => (refusals, is_asked.then_some(said)),
+            },
             _ => (Vec::new(), None),
         };
         let done = refusals.len();
@@ -360,12 +355,22 @@ impl Open {
                 refusals.push(Some(ReasonCode::NotAuthorized));
                 continue;
             }
-            let asked = || self.talk.may_subscribe(now, &names::asked(filter));
+            if self.client().replays.len() >= REPLAYS_MAX {
+                refusals.push(Some(ReasonCode::QuotaExceeded));
+                continue;
+            }
+            if said.is_none() && self.talk.waits() {
+                // The pause after the filters before.
+                self.pending = Some(Box::new(Pending::Subscribe(refusals, false)));
+                return Ok(None);
+            }
+            let at = (now, filter.len());
+            let asked = || self.talk.may_subscribe(at, &names::asked(filter));
             match said.take().unwrap_or_else(asked) {
                 Said::Allowed => refusals.push(None),
                 Said::Refused(reason) => refusals.push(Some(of_filter(reason))),
                 Said::Waits => {
-                    self.pending = Some(Box::new(Pending::Subscribe(refusals)));
+                    self.pending = Some(Box::new(Pending::Subscribe(refusals, true)));
                     return Ok(None);
                 }
                 Said::Over => return Err(End::Silent),
@@ -379,7 +384,13 @@ impl Open {
                 refusal: *refusal,
             })
             .collect();
-        self.take_in(subscribe, &wanted, &ground.space).map(Some)
+        let space = &ground.space;
+        // The realm's subscriptions precede SUBACK.
+        let granted = || wanted.iter().filter(|wanted| wanted.refusal.is_none());
+        granted().for_each(|wanted| space.bridge.note_interest(wanted.filter, true));
+        let steps = self.take_in(subscribe, &wanted, space);
+        granted().for_each(|wanted| space.bridge.note_interest(wanted.filter, false));
+        steps.map(Some)
     }
 
     fn take_in(
@@ -388,18 +399,13 @@ impl Open {
         wanted: &[Wanted<'_>],
         space: &Arc<SharedSpace>,
     ) -> Result<u32, End> {
-        let granted = wanted.iter().filter(|wanted| wanted.refusal.is_none());
-        let asking = granted.filter(|w| w.options.retain_handling != RetainHandling::Never);
-        let mut is_asked = false;
-        for wanted in asking {
-            space.bridge.ask_for(wanted.filter);
-            is_asked = true;
-        }
-        if is_asked {
-            // The retained events of the realm are in the space before the subscription.
-            let mut portions = 0..PORTIONS_MAX;
-            while portions.next().is_some() && space.take_events() == Some(true) {}
-        }
+        let granted = || wanted.iter().filter(|wanted| wanted.refusal.is_none());
+        let has_retained = space.bridge.retained_number() > 0;
+        let replayed: Vec<_> = granted()
+            .filter(|wanted| has_retained && space.wants_retained(self.key, wanted))
+            .map(|wanted| wanted.filter)
+            .collect();
+        let steps = space.make_current(&replayed);
         let identifier = subscribe.properties.subscription_id().unwrap_or(0);
         let mut codes = Vec::new();
         let last = wanted.len().saturating_sub(1) / FILTERS_AT_ONCE * FILTERS_AT_ONCE;
@@ -419,13 +425,16 @@ impl Open {
             space.work(now, RETAINED_STEPS, outbox);
             Ok(())
         });
-        for (wanted, code) in wanted.iter().zip(&codes) {
-            if code.is_error() && wanted.refusal.is_none() {
-                space.bridge.forget_unwanted(wanted.filter);
-            }
-        }
         subscribed.map_err(|violation| self.violation(&violation))?;
-        Ok(sent)
+        let client = self.client();
+        let refused = wanted
+            .iter()
+            .zip(&codes)
+            .filter(|(_, code)| code.is_error());
+        let refused: HashSet<_> = refused.map(|(wanted, _)| wanted.filter).collect();
+        let granted = replayed.into_iter().filter(|one| !refused.contains(one));
+        let replayed = space.replay(client, self.key, granted);
+        Ok(sent.saturating_add(steps).saturating_add(replayed))
     }
 
     /// The options of a subscription. A shared one may not leave out local publications.
@@ -456,16 +465,23 @@ impl Open {
         sent
     }
 
-    /// Takes the client out of the space, then out of the realm: its will is permitted by its session.
+    /// Takes the client out of the space, then out of the realm, which decides on the will in between.
     ///
     /// A stop says no wills: the clients are there, and come back.
-    pub(crate) fn leave(mut self, space: &SharedSpace, why: EndReason, is_stop: bool) {
-        self.client().note_over();
-        space.enter(|space, now, outbox| match is_stop {
+    pub(crate) fn leave(mut self, ground: &Arc<Ground>, why: EndReason, is_stop: bool) {
+        let client = Arc::clone(self.client());
+        client.note_over();
+        ground.space.enter(|space, now, outbox| match is_stop {
             true => drop(space.disconnect(now, self.key, ReasonCode::Success, None, outbox)),
-            false => space.lose(now, self.key, outbox),
+            false => {
+                outbox.leaving = Some(Arc::clone(&client));
+                space.lose(now, self.key, outbox);
+            }
         });
-        self.talk.leave(why);
+        match client.take_will() {
+            Some(will) if !is_stop => will::publish(will, self.talk, ground, why),
+            _ => self.talk.leave(why),
+        }
     }
 }
 

@@ -5,30 +5,28 @@ use std::sync::Arc;
 use bytes::Bytes;
 use crosstie_mqtt::{Ack, Codes, Packet as Encoded, Properties, ReasonCode, SubAck, UnsubAck};
 use crosstie_topics::{Answer, Content, Outbox, Packet, Refused, Reply};
+use crosstie_transport::{Connection, Queued};
 
 use crate::client::Client;
+use crate::own_content::OwnContent;
 
 /// The outbox of one input.
 #[derive(Default)]
 pub(crate) struct SpaceOutbox {
     /// Messages that were sent.
     pub(crate) sent: u32,
+    /// A receiver for which publishers have to wait.
+    pub(crate) slow: Option<Arc<Connection>>,
     /// Changes of the filters that are subscribed to.
     pub(crate) interest: Vec<(String, bool)>,
+    /// The client whose connection ends, or was ended last.
+    pub(crate) leaving: Option<Arc<Client>>,
     /// Wills that were published here, for the realm.
     pub(crate) wills: Vec<OwnContent>,
     /// Connections that others have taken over: nobody waits for their clients to close them.
     pub(crate) over: Vec<Arc<Client>>,
     /// Sessions that have ended.
     pub(crate) ended: Vec<String>,
-}
-
-/// A message in memory of its own.
-pub(crate) struct OwnContent {
-    pub(crate) topic: String,
-    pub(crate) retain: bool,
-    pub(crate) expiry_s: Option<u32>,
-    pub(crate) payload: Vec<u8>,
 }
 
 impl Outbox<Arc<Client>> for SpaceOutbox {
@@ -42,11 +40,16 @@ impl Outbox<Arc<Client>> for SpaceOutbox {
     ) -> Result<(), Refused> {
         let sent = to.publish(packet.head, packet.rest, shared);
         match sent {
-            Ok(()) => self.sent += 1,
+            Ok(queued) => {
+                self.sent += 1;
+                if queued == Queued::Slowly {
+                    self.slow = Some(Arc::clone(&to.connection));
+                }
+            }
             Err(Refused::Full) => to.resume_when_sent(),
             Err(Refused::Gone) => {}
         }
-        sent
+        sent.map(drop)
     }
 
     fn acknowledge(&mut self, to: &Arc<Client>, answer: Answer) {
@@ -78,6 +81,7 @@ impl Outbox<Arc<Client>> for SpaceOutbox {
 
     fn close(&mut self, connection: &Arc<Client>, reason: ReasonCode) {
         connection.end(reason);
+        self.leaving = Some(Arc::clone(connection));
         if reason == ReasonCode::SessionTakenOver {
             self.over.push(Arc::clone(connection));
         }
@@ -91,14 +95,13 @@ impl Outbox<Arc<Client>> for SpaceOutbox {
         connection.set_paused(is_paused);
     }
 
-    fn publish_will(&mut self, _: &str, will: &Content<'_>) -> bool {
-        // Permitted when the client connected.
-        self.wills.push(OwnContent {
-            topic: will.topic.to_owned(),
-            retain: will.retain,
-            expiry_s: will.expiry_s,
-            payload: will.payload.to_vec(),
-        });
+    fn publish_will(&mut self, client_id: &str, will: &Content<'_>) -> bool {
+        let leaving = self.leaving.as_ref();
+        if leaving.is_some_and(|leaving| leaving.keep_will(client_id, will)) {
+            return false;
+        }
+        // Permitted when the client connected, which has gone.
+        self.wills.push(OwnContent::of(will));
         true
     }
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use crosstie_config::Limits;
+use crosstie_config::{Limits, PayloadMapping};
+use crosstie_front::cause::Cause;
 use crosstie_front::seed::seed;
 use crosstie_front::timer::Timer;
 use crosstie_mqtt::{QoS, ReasonCode};
@@ -14,16 +15,18 @@ use crosstie_topics::{
     Connect, Connected, ConnectionKey, Content, Counts, Position, Record, Space, SpaceConfig,
     SpaceLimits, Time,
 };
-use crosstie_transport::Kept;
+use crosstie_transport::{Connection, Kept};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
 use crate::bridge::Bridge;
 use crate::client::{Client, Resume};
-use crate::crossing::Crossing;
+use crate::crossing::{Converted, Crossing, converted};
 use crate::durable::{Committed, Durable, SpaceStore};
-use crate::figures::Figures;
-use crate::outbox::{OwnContent, SpaceOutbox};
+use crate::figures::{Dropped, Figures};
+use crate::names;
+use crate::outbox::SpaceOutbox;
+use crate::own_content::OwnContent;
 
 /// One space, which any thread may enter for one short call. Packets are appended to the clients' queues under the lock;
 /// system calls, and whatever concerns the realm, happen outside.
@@ -37,6 +40,8 @@ pub(crate) struct SharedSpace {
     durable: Option<Durable>,
     timer: Timer,
     kept: Kept,
+    /// Events that wait for an encoder.
+    pub(crate) encoding_kept: Kept,
     /// Bounds of a topic: bytes, levels.
     topic_max: (usize, usize),
     is_over: AtomicBool,
@@ -52,6 +57,9 @@ pub(crate) const RECEIVE_MAX: u16 = 16_384;
 
 /// Steps of postponed work in one turn.
 const WORK_STEPS: usize = 4_096;
+
+/// Approximate memory of the user of a session.
+const OWNER_BYTES: usize = 160;
 
 /// The bounds of a space.
 pub(crate) fn limits_of(limits: &Limits) -> SpaceLimits {
@@ -124,6 +132,7 @@ impl SharedSpace {
             crossing: Crossing::default(),
             timer: Timer::new(Timer::NEVER),
             kept: Kept::new(account),
+            encoding_kept: Kept::new(account),
             is_over: AtomicBool::new(false),
             restored: Mutex::default(),
             start: Instant::now(),
@@ -172,7 +181,10 @@ impl SharedSpace {
     /// Publishes in the realm the wills that were due when the space was restored.
     pub(crate) fn publish_restored(&self) {
         let wills = std::mem::take(&mut *self.restored.lock());
-        wills.iter().for_each(|will| self.bridge.publish(will));
+        let used = self.crossing.used.read().clone();
+        for will in &wills {
+            self.publish_own(will, &used.mapping);
+        }
     }
 
     /// Restores the space from its store, and begins to write to it.
@@ -195,6 +207,15 @@ impl SharedSpace {
         &self,
         act: impl FnOnce(&mut Space<Arc<Client>>, Time, &mut SpaceOutbox) -> R,
     ) -> (R, u32) {
+        let (outcome, sent, _) = self.enter_as_publisher(act);
+        (outcome, sent)
+    }
+
+    /// The same, with a receiver for which the publisher has to wait, if there is one.
+    pub(crate) fn enter_as_publisher<R>(
+        &self,
+        act: impl FnOnce(&mut Space<Arc<Client>>, Time, &mut SpaceOutbox) -> R,
+    ) -> (R, u32, Option<Arc<Connection>>) {
         let mut outbox = SpaceOutbox::default();
         let now = self.now();
         let mut space = self.space.lock();
@@ -216,14 +237,15 @@ impl SharedSpace {
             });
         }
         let next = next_turn(&space);
-        self.kept.set(space.kept_bytes());
+        let owners_bytes = space.counts().sessions * OWNER_BYTES;
+        self.kept.set(space.kept_bytes() + owners_bytes);
         drop(space);
         if let Some(Time(next)) = next {
             self.timer.arm(next);
         }
-        let sent = outbox.sent;
+        let (sent, slow) = (outbox.sent, outbox.slow.take());
         self.follow(outbox);
-        (outcome, sent)
+        (outcome, sent, slow)
     }
 
     /// Opens a session, unless that of another user has its identifier.
@@ -231,7 +253,7 @@ impl SharedSpace {
         &self,
         owner: &Owner,
         connect: &Connect<'_>,
-        client: &Arc<Client>,
+        (client, subscriptions_max): (&Arc<Client>, Option<usize>),
         acknowledge: impl FnOnce(&Connected),
     ) -> Result<ConnectionKey, ReasonCode> {
         let is_kept = match connect.version.is_v5() {
@@ -263,7 +285,8 @@ impl SharedSpace {
             }
             owners.insert(connected.client_id.to_string(), owner.clone());
             drop(owners);
-            client.set_key(connected.key);
+            client.set_session(connected.key, &connected.client_id);
+            space.limit_subscriptions(connected.key, subscriptions_max);
             acknowledge(&connected);
             // CONNACK is sent before anything else.
             space.open(now, &connected, outbox);
@@ -285,8 +308,11 @@ impl SharedSpace {
         for (filter, begins) in &outbox.interest {
             self.bridge.note_interest(filter, *begins);
         }
-        for will in &outbox.wills {
-            self.bridge.publish(will);
+        if !outbox.wills.is_empty() {
+            let used = self.crossing.used.read().clone();
+            for will in &outbox.wills {
+                self.publish_own(will, &used.mapping);
+            }
         }
     }
 
@@ -302,14 +328,12 @@ impl SharedSpace {
         qos > QoS::AtMostOnce && durable.is_some_and(Durable::is_failing)
     }
 
-    /// Delivers messages from the realm.
-    pub(crate) fn deliver(&self, content: &Content<'_>) {
-        self.enter(|space, now, outbox| space.publish_from_outside(now, content, outbox));
-    }
-
-    /// Stores a message of the realm that was retained before, without delivering it.
-    pub(crate) fn retain(&self, content: &Content<'_>) {
-        self.enter(|space, now, _| space.retain_from_outside(now, content));
+    /// Delivers a message from the realm. Returns the number of messages that were sent at once.
+    pub(crate) fn deliver(&self, content: &Content<'_>) -> u32 {
+        let publish = |space: &mut Space<_>, now, outbox: &mut _| {
+            space.publish_from_outside(now, content, outbox);
+        };
+        self.enter(publish).1
     }
 
     /// Publishes wills, ends sessions and does postponed work, turn by turn. Exactly one task runs this.
@@ -353,6 +377,39 @@ impl SharedSpace {
     /// Its store, if it has one.
     pub(crate) fn store(&self) -> Option<&Durable> {
         self.durable.as_ref()
+    }
+
+    /// Ends all sessions, and closes their connections: the realm was stopped. No will is published. A space with a store is
+    /// [closed](Self::close) instead.
+    pub(crate) fn forget_all(&self) {
+        if self.durable.is_some() {
+            return;
+        }
+        let (forgotten, _) = self.enter(|space, _, _| {
+            self.owners.lock().clear();
+            self.bridge.forget_filters();
+            space.forget_all(seed())
+        });
+        for client in forgotten.links() {
+            Cause::Stop.note(&client.connection);
+            client.close();
+        }
+    }
+
+    /// Publishes a will in the realm by the router's session. `mapping` is that of its listener.
+    pub(crate) fn publish_own(&self, will: &OwnContent, mapping: &[(String, PayloadMapping)]) {
+        let Some(uri) = names::uri(&will.topic).filter(|uri| !names::is_own_uri(uri)) else {
+            return Figures::get().count_dropped(Dropped::NoUri);
+        };
+        let limits = &self.bridge.realms().decoding;
+        match converted(mapping, self.bridge.realm(), &uri, &will.payload, limits) {
+            Converted::Arguments(arguments) => self.bridge.publish(&uri, will, &arguments),
+            Converted::Stays => {}
+            // No client is there that could wait for a procedure.
+            Converted::Unfit | Converted::Later(_) => {
+                Figures::get().count_dropped(Dropped::Payload);
+            }
+        }
     }
 
     pub(crate) fn counts(&self) -> Counts {

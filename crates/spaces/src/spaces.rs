@@ -15,14 +15,17 @@ use parking_lot::Mutex;
 use crate::conversation::Conversation;
 use crate::durable::{SpaceStore, SpaceStoreStatus};
 use crate::frames::Frames;
+use crate::ground::Ground;
 use crate::space::{SharedSpace, limits_of};
 
 /// The spaces of one router.
 pub struct Spaces {
     realms: Arc<Realms>,
     limits: SpaceLimits,
-    spaces: Mutex<BTreeMap<String, Arc<SharedSpace>>>,
+    spaces: Arc<ByRealm>,
 }
+
+type ByRealm = Mutex<BTreeMap<String, Arc<SharedSpace>>>;
 
 /// MQTT on a listener of its own.
 pub struct MqttListener {
@@ -31,19 +34,12 @@ pub struct MqttListener {
     endpoint: Arc<MqttEndpoint>,
 }
 
-/// The state that the connections of a listener share.
-pub(crate) struct Ground {
-    pub(crate) entrance: Arc<Entrance>,
-    pub(crate) endpoint: Arc<MqttEndpoint>,
-    pub(crate) space: Arc<SharedSpace>,
-}
-
 impl Spaces {
     pub fn new(realms: &Arc<Realms>, limits: &Limits) -> Arc<Self> {
         Arc::new(Self {
             realms: Arc::clone(realms),
             limits: limits_of(limits),
-            spaces: Mutex::default(),
+            spaces: Arc::default(),
         })
     }
 
@@ -160,8 +156,24 @@ impl Spaces {
     fn begin(&self, space: Arc<SharedSpace>) {
         space.bridge.join();
         let keeper = self.realms.door.keeper();
-        keeper.spawn(Arc::clone(&space).keep_time());
-        keeper.spawn(space.receive());
+        keeper.spawn(keep(space, Arc::clone(&self.spaces)));
+    }
+}
+
+/// Does a space's own work, until its realm has gone and no listener leads to it.
+async fn keep(space: Arc<SharedSpace>, spaces: Arc<ByRealm>) {
+    let is_unused = || {
+        let mut spaces = spaces.lock();
+        // Held by the map, by this task and by its two parts; clients would hold it, too.
+        let is_unused = space.store().is_none() && Arc::strong_count(&space) <= 4;
+        if is_unused {
+            spaces.remove(space.bridge.realm());
+        }
+        is_unused
+    };
+    tokio::select! {
+        () = Arc::clone(&space).keep_time() => {}
+        () = Arc::clone(&space).receive(is_unused) => {}
     }
 }
 

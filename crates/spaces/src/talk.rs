@@ -16,16 +16,14 @@ use crosstie_realms::entrance::Entrance;
 use crosstie_realms::mqtt::MqttEndpoint;
 use crosstie_realms::peer::{Peer, Wire};
 use crosstie_realms::session::Session;
-use crosstie_routing::{ClientFeature, ClientFeatures};
+use crosstie_routing::{ClientFeature, ClientFeatures, RoleLimits, asking};
 use crosstie_wamp::codec;
 use crosstie_wamp::framing::Framing;
-use crosstie_wamp::{
-    Dict, Message, Payload, PublishOptions, Receivers, RequestId, SessionId, SubscribeOptions,
-    Value,
-};
+use crosstie_wamp::{Dict, Message, Payload, PublishOptions, RequestId, SubscribeOptions, Value};
 
 use crate::client::{Client, SERIALIZER};
 use crate::names::Pattern;
+use crate::payloads::{ALGORITHM, Arguments};
 use crate::space::Owner;
 
 /// The session of a client, from its login on.
@@ -132,10 +130,15 @@ impl Talk {
         }
     }
 
-    /// Publishes in the realm.
+    /// Those of its role, its realm or its listener.
+    pub(crate) fn limits(&self) -> RoleLimits {
+        self.session.limits()
+    }
+
+    /// Publishes in the realm, in place of a packet.
     pub(crate) fn publish(
         &mut self,
-        now: Instant,
+        (now, packet_bytes): (Instant, usize),
         uri: &str,
         options: PublishOptions,
         payload: Payload<'_>,
@@ -144,7 +147,8 @@ impl Talk {
             acknowledge: true,
             ..options
         };
-        self.request(now, payload.serializer, |request| Message::Publish {
+        let at = (now, packet_bytes);
+        self.request(at, payload.serializer, |request| Message::Publish {
             request,
             options,
             topic: uri.into(),
@@ -152,28 +156,33 @@ impl Talk {
         })
     }
 
-    /// Asks whether the client may publish there: the publication has no receiver.
-    pub(crate) fn may_publish(&mut self, now: Instant, uri: &str) -> Said {
-        // The only session that is eligible is excluded.
-        let nobody = || Some(vec![SessionId(1)]);
-        let options = PublishOptions {
-            receivers: Some(Box::new(Receivers {
-                eligible: nobody(),
-                exclude: nobody(),
-                ..Receivers::default()
-            })),
-            ..PublishOptions::default()
-        };
-        self.publish(now, uri, options, Payload::EMPTY)
+    /// The same for arguments, which may be a payload in their place.
+    pub(crate) fn publish_arguments(
+        &mut self,
+        at: (Instant, usize),
+        uri: &str,
+        mut options: PublishOptions,
+        arguments: &Arguments,
+    ) -> Said {
+        if arguments.is_encoded {
+            let attributes = options.passthru.get_or_insert_default();
+            attributes.push(("enc_algo".to_owned(), Value::from(ALGORITHM)));
+        }
+        self.publish(at, uri, options, arguments.as_payload())
+    }
+
+    /// Asks whether the client may publish there.
+    pub(crate) fn may_publish(&mut self, at: (Instant, usize), uri: &str) -> Said {
+        self.publish(at, uri, asking(), Payload::EMPTY)
     }
 
     /// Asks whether the client may subscribe there: the realm makes no subscription for its session.
-    pub(crate) fn may_subscribe(&mut self, now: Instant, pattern: &Pattern) -> Said {
+    pub(crate) fn may_subscribe(&mut self, at: (Instant, usize), pattern: &Pattern) -> Said {
         let options = SubscribeOptions {
             match_policy: pattern.policy,
             ..SubscribeOptions::default()
         };
-        self.request(now, SERIALIZER, |request| Message::Subscribe {
+        self.request(at, SERIALIZER, |request| Message::Subscribe {
             request,
             options,
             topic: pattern.uri.as_str().into(),
@@ -182,7 +191,7 @@ impl Talk {
 
     fn request<'m>(
         &mut self,
-        now: Instant,
+        (now, packet_bytes): (Instant, usize),
         serializer: crosstie_wamp::Serializer,
         message: impl FnOnce(RequestId) -> Message<'m>,
     ) -> Said {
@@ -201,7 +210,7 @@ impl Talk {
         }
         // The session reads requests in the serializer of their payload; its answers have another one.
         self.session.peer.wire.serializer = serializer;
-        let flow = self.session.handle_message(&bytes, now);
+        let flow = self.session.handle_in_place_of(packet_bytes, &bytes, now);
         self.answer(flow)
     }
 
@@ -236,6 +245,11 @@ impl Talk {
         };
         self.is_pending = said == Said::Waits && self.is_pending;
         said
+    }
+
+    /// The realm's steps for the requests since the last call.
+    pub(crate) fn take_steps(&mut self) -> u32 {
+        self.session.take_steps()
     }
 
     /// Whether the session handles no request now.

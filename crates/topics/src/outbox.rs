@@ -45,7 +45,7 @@ pub trait Outbox<H> {
     }
 
     /// The will of a session is due. True lets the space publish it at once. An owner that has to authorize it returns
-    /// false, and passes it to [`crate::Space::publish_from_outside`] later, or not.
+    /// false, and passes it to [`crate::Space::publish_will_of`] later, or not.
     fn publish_will(&mut self, client_id: &str, will: &Content<'_>) -> bool {
         let _ = (client_id, will);
         true

@@ -55,6 +55,8 @@ pub(crate) struct Rare {
     pub(crate) scans: BTreeMap<u32, Scan>,
     /// When a session without a connection ends.
     pub(crate) ends_at: Option<Time>,
+    /// Maximum number of its subscriptions, if less than that of the space.
+    pub(crate) subscriptions_max: Option<usize>,
 }
 
 /// A will, as it is kept.
@@ -162,6 +164,13 @@ impl<H> Session<H> {
         self.rare.as_ref()?.ends_at
     }
 
+    /// The bound of its subscriptions, in a space with this one.
+    pub(crate) fn subscriptions_max(&self, of_space: usize) -> usize {
+        let rare = self.rare.as_ref();
+        let own = rare.and_then(|rare| rare.subscriptions_max);
+        own.map_or(of_space, |own| own.min(of_space))
+    }
+
     /// When it ends, if it has nothing that its client would miss but its place.
     pub(crate) fn idle_until(&self) -> Option<Time> {
         let ends_at = self.ends_at()?;
@@ -185,8 +194,10 @@ impl<H> Session<H> {
 
     /// Frees parts that are empty.
     pub(crate) fn tidy(&mut self) {
-        self.rare
-            .take_if(|rare| rare.will.is_none() && rare.scans.is_empty() && rare.ends_at.is_none());
+        self.rare.take_if(|rare| {
+            let is_bare = rare.will.is_none() && rare.scans.is_empty();
+            is_bare && rare.ends_at.is_none() && rare.subscriptions_max.is_none()
+        });
     }
 
     pub(crate) fn tidy_incoming(&mut self) {

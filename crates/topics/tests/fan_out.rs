@@ -314,7 +314,9 @@ fn what_waits_and_what_is_retained_is_on_the_account() {
         retain: true,
         ..content(&topic, QoS::AtMostOnce)
     };
-    space.retain_from_outside(Time(0), &retained);
+    let mut out = Recorder::default();
+    let mut space = self::space();
+    space.publish_from_outside(Time(0), &retained, &mut out);
     assert!(space.kept_bytes() > 2_000, "{}", space.kept_bytes());
 }
 

@@ -71,10 +71,11 @@ impl Connection {
     pub fn owned_mailbox(
         peer: PeerAddress,
         certificate: Option<Vec<u8>>,
+        items_max: usize,
         limits: Arc<ConnectionLimits>,
         owner: Weak<dyn Owner>,
     ) -> Self {
-        let mailbox = Mailbox::new(peer, certificate, usize::MAX).owned_by(owner);
+        let mailbox = Mailbox::new(peer, certificate, items_max).owned_by(owner);
         Self::of_mailbox(mailbox, limits)
     }
 

@@ -279,7 +279,10 @@ impl Watch {
         let meant = kept.filter(|w| is_meant(w.transport, &w.connection));
         let meant: Vec<_> = meant.map(|w| Arc::clone(&w.connection)).collect();
         drop(entries);
-        meant.iter().for_each(Connection::finish_and_close);
+        for connection in &meant {
+            Cause::Stop.note(connection);
+            connection.finish_and_close();
+        }
     }
 
     /// Closes the remaining connections of `transport`.

@@ -78,6 +78,14 @@ impl<H> Space<H> {
         })
     }
 
+    /// Sets a lower bound of a client's subscriptions. Those that it has stay.
+    pub fn limit_subscriptions(&mut self, key: ConnectionKey, max: Option<usize>) {
+        if let Some(session) = self.connected_mut(key) {
+            session.rare_mut().subscriptions_max = max;
+            session.tidy();
+        }
+    }
+
     /// Continues sending to a connection that has space again.
     pub fn resume(&mut self, now: Time, key: ConnectionKey, outbox: &mut impl Outbox<H>) {
         let Some(session) = self.connected_mut(key) else {

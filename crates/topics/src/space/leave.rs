@@ -73,6 +73,21 @@ impl<H> Space<H> {
         true
     }
 
+    /// Publishes a will that the outbox was passed and did not let the space publish. Its session may go on.
+    pub fn publish_will_of(
+        &mut self,
+        now: Time,
+        client_id: &str,
+        will: &Content<'_>,
+        outbox: &mut impl Outbox<H>,
+    ) {
+        let source = Source {
+            will_of: self.clients.find_by_id(client_id),
+            ..Source::OUTSIDE
+        };
+        self.publish_from(now, source, will, outbox);
+    }
+
     fn end_connection(
         &mut self,
         now: Time,

@@ -86,15 +86,6 @@ impl<H> Space<H> {
         self.start(now, source, content, kept, outbox);
     }
 
-    /// Keeps a message that was retained elsewhere, and delivers it to no session.
-    pub fn retain_from_outside(&mut self, now: Time, content: &Content<'_>) {
-        let known = self.retained.get(content.topic);
-        if known.is_none_or(|known| known.payload() != content.payload) {
-            // Without room it is kept elsewhere alone.
-            let _ = self.retain(now, content, 0);
-        }
-    }
-
     /// Answers a received message that is not published, with that reason or 0x80 if acknowledgements cannot have it; in
     /// 3.x as if it were published.
     pub fn refuse(

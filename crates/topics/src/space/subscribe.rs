@@ -128,7 +128,8 @@ impl<H> Space<H> {
         if known.is_some_and(|key| session.find_subscribed(key).is_ok()) {
             return Ok(());
         }
-        let is_full = session.subscriptions.len() >= limits.session_subscriptions_max
+        let own_max = session.subscriptions_max(limits.session_subscriptions_max);
+        let is_full = session.subscriptions.len() >= own_max
             || self.ledger.counts.subscriptions >= limits.subscriptions_max
             || self.trie.len() + levels > limits.filter_levels_max;
         match is_full {

@@ -323,6 +323,23 @@ impl Player {
             page = space.retained(Some(&next), 1);
         }
     }
+
+    /// Sends a subscription a message that is retained elsewhere, or finds that the client has no room for it.
+    fn send_kept(&mut self, who: char, more: &str) -> Result<(), String> {
+        let key = self.key(who)?;
+        let mut parts = more.splitn(3, ' ');
+        let verb = parts.next().unwrap_or_default();
+        let filter = parts.next().unwrap_or_default();
+        let publication = input::Publication::parse(parts.next().unwrap_or_default())?;
+        let is_done = self.with(|space, now, out| {
+            publication
+                .with(|content| space.send_retained_from_outside(now, key, filter, content, out))
+        });
+        match is_done == (verb == "kept") {
+            true => Ok(()),
+            false => Err(format!("it was {verb}: {}", !is_done)),
+        }
+    }
 }
 
 const EMPTY: Content<'static> = Content {
@@ -431,14 +448,13 @@ impl crosstie_script::Player for Player {
                     publication.with(|content| space.publish_from_outside(now, content, out));
                 });
             }
-            ("kept", _) => {
-                let publication = input::Publication::parse(rest)?;
-                self.with(|space, now, _| {
-                    publication.with(|content| space.retain_from_outside(now, content));
-                });
-            }
+            ("newer", topic) => self.with(|space, _, _| space.forget_retained(topic)),
             ("kill", id) => self.kill(id),
             (who, "full") => drop(self.out.full.insert(only(who)?)),
+            // Retained elsewhere: sent to a subscription, or not while the client has no room.
+            (who, more) if more.starts_with("kept ") || more.starts_with("unkept ") => {
+                self.send_kept(only(who)?, more)?;
+            }
             (who, "takes") => {
                 let who = only(who)?;
                 self.out.full.remove(&who);

@@ -14,8 +14,7 @@ use crate::{Realm, SessionKey, Time};
 /// Topics that are looked at for one page.
 const TOPICS_MAX: usize = 256;
 
-/// Maximum number of events of a page, and of their bytes, unless the first has more.
-const EVENTS_MAX: usize = 64;
+/// Maximum number of bytes of a page, unless its first event has more.
 const BYTES_MAX: usize = 256 << 10;
 
 fn passed_on(topic: &Arc<str>, event: &Event, now: Time) -> PassedOn {
@@ -54,7 +53,7 @@ impl Retained {
             if !is_near {
                 break;
             }
-            let is_full = page.events.len() >= EVENTS_MAX || bytes >= BYTES_MAX;
+            let is_full = page.events.len() >= query.events_max || bytes >= BYTES_MAX;
             if is_full || looked_at >= TOPICS_MAX {
                 page.next = last.map(Arc::clone);
                 break;
