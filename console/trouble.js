@@ -8,10 +8,15 @@ import { badge, bytes, count, facts, link, meter, rate, section, table } from ".
 /** Counters that tell of something that a client wanted and did not get. */
 const REFUSAL = /refused|denied|dropped|closed_for|evicted|not_sent|not_recorded|failed|faults|slowed|held_back|unacknowledged|slowness/;
 
+/** The same of AMQP; messages without a queue have a table of their own. */
+const AMQP_REFUSAL = /refused|denied|delayed|failed|dropped|expired|cut|evicted|strangers|incomplete/;
+
 const words = (name) => name.replaceAll("_", " ");
 
 /** Rows of each table of clients and queues. */
 const MOST = 10;
+/** The node warns of a certificate from then on. */
+const WARNED_DAYS = 21;
 /** Sessions of an answer. */
 const PART = 50000;
 
@@ -52,8 +57,9 @@ export function troublePage() {
     async load() {
       const none = { items: [], total_count: 0 };
       const ofAmqp = (path, sort) => (node.broker ? top(path, sort) : none);
-      const [figures, alarms, queues, unread, talking, sessions] = await Promise.all([
+      const [figures, alarms, certificates, unroutable, queues, unread, talking, sessions] = await Promise.all([
         call("crossbar.get_figures"), node.broker ? ofBroker("get_amqp_alarms") : [],
+        call("crossbar.get_certificates", [0, MOST]), node.broker ? ofBroker("get_amqp_unroutable", [MOST]) : [],
         ofAmqp("queues", "messages_ready"), ofAmqp("connections", "send_pend"), ofAmqp("connections", direction),
         node.router ? sessionCounters() : { found: new Map(), at: performance.now() },
       ]);
@@ -66,7 +72,7 @@ export function troublePage() {
       const detailed = (rows) => rows.flatMap((row) => (details.has(row.id) ? [{ ...details.get(row.id), ...row }] : []));
       const connections = unread.items.map((row) => ({ name: row.name, user: row.user, shown: row.user_provided_name || row.name, waiting: row.send_pend }));
       seen = {
-        figures, alarms, queues: queues.items.filter((queue) => queue.messages_ready > 0), busy: busy && detailed(busy),
+        figures, alarms, certificates, unroutable, queues: queues.items.filter((queue) => queue.messages_ready > 0), busy: busy && detailed(busy),
         slow: most([...detailed(slow), ...connections], "waiting"),
         talking: talking.items.filter((row) => row.recv_oct_details?.rate > 0 || row.send_oct_details?.rate > 0),
       };
@@ -74,9 +80,16 @@ export function troublePage() {
     },
     view() {
       if (!seen) return null;
-      const { figures, alarms, queues, slow, busy, talking } = seen;
+      const { figures, alarms, certificates, unroutable, queues, slow, busy, talking } = seen;
       const [, ...reasons] = figures.health.trim().split("\n");
-      const refusals = Object.entries(figures.counters).filter(([name, value]) => value > 0 && REFUSAL.test(name));
+      const above0 = (counts, what) => Object.entries(counts).filter(([, value]) => value > 0)
+        .map(([name, value]) => [what ? `${what}: ${name}` : name, value]);
+      const refusals = [
+        ...above0(figures.counters).filter(([name]) => REFUSAL.test(name)),
+        ...above0(figures.actions_refused, "request refused"),
+        ...above0(figures.authentications_refused, "login refused"),
+        ...above0(figures.amqp).filter(([name]) => AMQP_REFUSAL.test(name)).map(([name, value]) => [`AMQP: ${name}`, value]),
+      ];
       const ends = Object.entries(figures.session_ends).filter(([, value]) => value > 0).sort((a, b) => b[1] - a[1]);
       const held = Object.entries(figures.held_bytes).sort((a, b) => b[1] - a[1]);
       const sum = held.reduce((total, [, value]) => total + value, 0);
@@ -88,6 +101,14 @@ export function troublePage() {
         section("Now", reasons.length + alarms.length === 0 ? h("p", null, badge("ok", "right"), " Nothing is wrong.")
           : h("ul", { class: "reasons" }, reasons.map((reason) => h("li", { key: reason }, reason)),
             alarms.filter(({ text }) => !reasons.some((reason) => reason.includes(text))).map(({ alarm, text }) => h("li", { key: text }, badge(alarm, "wrong"), " ", text)))),
+        certificates.length > 0 && section("Certificates", table("Certificates", [
+          { title: "listener", cell: (row) => row.transport },
+          { title: "worker", cell: (row) => row.worker },
+          { title: "names", cell: (row) => row.names.join(", ") || row.kind, class: "long" },
+          { title: "file", cell: (row) => h("code", null, row.file), class: "long" },
+          { title: "expires", cell: (row) => (row.expires ? row.expires.slice(0, 10) : "–") },
+          { title: "days left", number: true, cell: (row) => (row.days_left == null ? "–" : badge(count(row.days_left), row.days_left < WARNED_DAYS || row.refused ? "wrong" : "right")) },
+        ], certificates, { key: (row) => `${row.worker}\n${row.transport}\n${row.file}` })),
         section("Memory held for peers", meter("Memory held for peers", sum, figures.held_bytes_max),
           facts(held.filter(([, value]) => value > 0).map(([kind, value]) => [words(kind), bytes(value)]))),
         section("Slow consumers", h("p", null, "Clients with output that they have not read yet."), table("Slow consumers", [
@@ -117,6 +138,13 @@ export function troublePage() {
           { title: "ready", number: true, cell: (row) => count(row.messages_ready) },
           { title: "consumers", number: true, cell: (row) => count(row.consumers) },
         ], queues, { key: (row) => `${row.vhost}\n${row.name}`, empty: "No message waits." })),
+        node.broker && section("Unroutable messages", h("p", null, "Messages that reached no queue, since the start: ",
+          `${count(figures.amqp.messages_returned)} returned to their publishers, ${count(figures.amqp.messages_unroutable - figures.amqp.messages_returned)} dropped.`),
+        unroutable.length > 0 && table("Unroutable messages", [
+          { title: "exchange", cell: (row) => link(row.exchange || "(default)", "exchanges", row.vhost, row.exchange || "amq.default"), class: "long" },
+          { title: "vhost", cell: (row) => row.vhost },
+          { title: "messages", number: true, cell: (row) => count(row.messages) },
+        ], unroutable, { key: (row) => `${row.vhost}\n${row.exchange}` })),
         counters("Refused and dropped", refusals, "Nothing was refused or dropped."),
         counters("Ends of sessions", ends, "No session has ended."),
       ];

@@ -2,24 +2,44 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Iterator
 
 import pika
 import pytest
+from rig import certificates, config
 from rig.browser import Browser
 from rig.console import Console
 from rig.console_page import go, log_in, rows, text
 from rig.rawsocket import RawSocket
-from rig.session import CALL, ERROR, EVENT, INVOCATION, RESULT, YIELD
+from rig.session import ABORT, CALL, ERROR, EVENT, HELLO, INVOCATION, RESULT, ROLES, YIELD
 from rig.waiting import await_true
 from rig.websocket import WebSocket
 
+NAME = "<b>a</b>.example"
+DAYS = 9
+
+
+class Troubled(Console):
+    """A console whose node has a certificate that ends soon, and a listener that refuses."""
+
+    def configuration(self) -> dict:
+        """Return the configuration."""
+        made = super().configuration()
+        ticket = {"type": "static", "principals": {"ann": {"ticket": "1", "role": "anonymous"}}}
+        closed = {"type": "rawsocket", "id": "closed", "endpoint": config.tcp()}
+        secure = {"type": "rawsocket", "id": "secure", "endpoint": config.tls(self.directory)}
+        made["workers"][0]["transports"] += [{**closed, "auth": {"ticket": ticket}}, secure]
+        return made
+
 
 @pytest.fixture(scope="module")
-def console(tmp_path_factory) -> Iterator[Console]:
+def console(tmp_path_factory) -> Iterator[Troubled]:
     """One node for all tests; each leaves it as it was."""
-    console = Console(tmp_path_factory.mktemp("console"))
+    directory = tmp_path_factory.mktemp("console")
+    certificates.write_self_signed(directory, ["localhost", NAME], DAYS)
+    console = Troubled(directory)
     yield console
     console.router.stop()
 
@@ -111,4 +131,60 @@ def test_what_passes_now(console: Console, browser: Browser):
         channel.queue_delete("timed")
     for peer in peers:
         peer.close()
+    assert browser.faults == []
+
+
+def test_what_is_wrong(console: Console, browser: Browser):
+    reader = Reader(console)
+    host, port = console.router.address("amqp")
+    refused = RawSocket.tcp(console.router.address("closed")).shake_hands()
+    connection = pika.BlockingConnection(pika.ConnectionParameters(host, port))
+    with reader.peer, refused, connection:
+        details = {"roles": ROLES, "authmethods": ["wampcra"], "authid": "carl"}
+        refused.say(HELLO, "realm1", details)
+        assert refused.hear_any()[0] == ABORT
+        channel = connection.channel()
+        channel.exchange_declare("lost", "fanout")
+        channel.confirm_delivery()
+        for exchange, mandatory in [("lost", False), ("lost", True), ("", False)]:
+            with contextlib.suppress(pika.exceptions.UnroutableError):
+                channel.basic_publish(exchange, "nowhere", b"x", mandatory=mandatory)
+
+        figures = reader.read("crossbar.get_figures")
+        assert sum(figures["authentications_refused"].values()) == 1
+        assert set(figures["actions_refused"].values()) == {0}
+        assert figures["amqp"]["messages_unroutable"] == 3
+        assert figures["amqp"]["messages_returned"] == 1
+        procedure = "crossbar.worker.worker1.get_amqp_unroutable"
+        rows_of = [
+            {"vhost": "/", "exchange": "lost", "messages": 2},
+            {"vhost": "/", "exchange": "", "messages": 1},
+        ]
+        assert reader.read(procedure) == rows_of
+        assert reader.read(procedure, 1) == rows_of[:1]
+        (certificate,) = reader.read("crossbar.get_certificates")
+        assert (certificate["worker"], certificate["transport"]) == ("worker1", "secure")
+        assert certificate["names"] == ["localhost", NAME]
+        assert certificate["days_left"] == DAYS - 1
+        assert reader.read("crossbar.get_certificates", 1) == []
+
+        browser.open(f"http://127.0.0.1:{console.address[1]}/")
+        log_in(browser, "ben")
+        text(browser, "Overview")
+        go(browser, "trouble")
+        text(browser, "1 returned to their publishers, 2 dropped.")
+        assert rows(browser, "Certificates").split() == [
+            *("secure", "worker1", "localhost,", NAME),
+            *(certificate["file"], certificate["expires"][:10], str(DAYS - 1)),
+        ]
+        assert rows(browser, "Unroutable messages").split() == [
+            "lost",
+            "/",
+            "2",
+            "(default)",
+            "/",
+            "1",
+        ]
+        assert "login refused: " in rows(browser, "Refused and dropped")
+        channel.exchange_delete("lost")
     assert browser.faults == []

@@ -210,6 +210,11 @@ impl SharedVhost {
         exchanges
     }
 
+    /// Its exchanges with messages that reached no queue, and the number of these messages.
+    pub fn unroutable(&self) -> Vec<(Arc<str>, u64)> {
+        self.list(Vhost::unroutable_part)
+    }
+
     /// Those of its bindings that `is_wanted`, by their ends; without the default exchange's implicit ones.
     pub fn binding_views(&self, is_wanted: impl Fn(&BindingStatus) -> bool) -> Vec<BindingStatus> {
         let mut bindings = self.list_wanted(Vhost::bindings_part, is_wanted);

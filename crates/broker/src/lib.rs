@@ -99,7 +99,7 @@ pub use crosstie_metadata::{
 pub use crosstie_queues::{DeleteIf, SIZES, Sizes};
 pub use definitions::try_import;
 pub use flow::Resource;
-pub use metrics::{register as register_metrics, vhost_times};
+pub use metrics::{register as register_metrics, totals, vhost_times};
 pub use operator_error::OperatorError;
 pub use operators::Operators;
 pub use particulars::Particulars;

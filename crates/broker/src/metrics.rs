@@ -1,6 +1,7 @@
 //! The metrics of AMQP.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crosstie_queues::QueueStatus;
@@ -192,6 +193,23 @@ const BROKER_TOTALS: [Metric<TotalOfBroker>; 15] = [
         |broker| &broker.splices.strangers,
     ),
 ];
+
+/// The counters of AMQP without labels, by their names without `crosstie_amqp_` and `_total`.
+pub fn totals<'b>(brokers: impl Iterator<Item = Named<'b>>) -> BTreeMap<&'static str, u64> {
+    let mut totals: BTreeMap<&'static str, u64> = BTreeMap::new();
+    for (_, broker) in brokers {
+        for (name, _, total) in BROKER_TOTALS {
+            *totals.entry(name).or_default() += total(&broker).load(Ordering::Relaxed);
+        }
+        for vhost in broker.vhosts() {
+            let counts = vhost.totals();
+            for (name, _, read) in VHOST_COUNTS {
+                *totals.entry(name).or_default() += read(&counts);
+            }
+        }
+    }
+    totals
+}
 
 type OfVhost<T> = fn(&crosstie_queues::Counts) -> T;
 

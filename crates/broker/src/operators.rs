@@ -274,6 +274,19 @@ impl Operators {
         self.broker.alarms()
     }
 
+    /// The exchanges with messages that reached no queue: vhost, name, number of these messages; most first.
+    pub fn unroutable(&self) -> Vec<(Arc<str>, Arc<str>, u64)> {
+        let vhosts = self.broker.vhosts().into_iter();
+        let counted = vhosts.flat_map(|vhost| {
+            let of_vhost = vhost.unroutable().into_iter();
+            let name = Arc::clone(vhost.name());
+            of_vhost.map(move |(exchange, messages)| (Arc::clone(&name), exchange, messages))
+        });
+        let mut counted: Vec<_> = counted.collect();
+        counted.sort_unstable_by(|a, b| (b.2, &a.0, &a.1).cmp(&(a.2, &b.0, &b.1)));
+        counted
+    }
+
     /// Copies the store to a file that must not exist yet, while the router serves. The store's thread calls `on_done`
     /// with the size of the copy in bytes, or with the error.
     pub fn back_up(

@@ -154,6 +154,11 @@ impl Certificate {
         }
     }
 
+    /// When its certificates and revocation lists end.
+    pub fn ends(&self) -> Vec<Ends> {
+        self.state.lock().ends.clone()
+    }
+
     /// Reads changed files. Those that are refused are tried again at the next check, and logged once.
     fn follow_files(&self) {
         if !self.has_new_files() {

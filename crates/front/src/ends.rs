@@ -5,15 +5,17 @@ use std::path::PathBuf;
 
 /// The time at which a file ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Ends {
-    pub(crate) file: File,
-    pub(crate) path: PathBuf,
+pub struct Ends {
+    pub file: File,
+    pub path: PathBuf,
+    /// The first hosts and addresses that a certificate is for, or its subject's common name.
+    pub names: Vec<String>,
     /// In seconds since 1970; `None` if it cannot be read here.
-    pub(crate) at_s: Option<i64>,
+    pub at_s: Option<i64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum File {
+pub enum File {
     Certificate,
     /// With one that has ended, clients with certificates are refused.
     RevocationList,
@@ -112,6 +114,7 @@ mod tests {
             let ends = Ends {
                 file,
                 path,
+                names: Vec::new(),
                 at_s: Some(at_s),
             };
             let got = ends.warning(at_s + after_s);

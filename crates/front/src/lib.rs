@@ -18,7 +18,7 @@ pub mod certificate;
 pub mod connections;
 pub mod counters;
 pub mod end_reason;
-mod ends;
+pub mod ends;
 pub mod http_client;
 pub mod issuer;
 pub mod listen;

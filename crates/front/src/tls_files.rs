@@ -116,20 +116,42 @@ pub(crate) fn paths(files: &model::Tls) -> impl Iterator<Item = &String> {
 pub(crate) fn ends(files: &model::Tls, directory: &Path) -> Vec<Ends> {
     let named = files.named.iter().map(|named| &named.certificate);
     let certificates = [&files.certificate].into_iter().chain(named);
-    let certificates = certificates.map(|path| Ends {
-        file: File::Certificate,
-        path: directory.join(path),
-        at_s: first_certificate(&directory.join(path)).and_then(|own| {
-            let fields = x509::read(&own)?;
-            Some(fields.not_after.unix_s())
-        }),
+    let certificates = certificates.map(|path| {
+        let path = directory.join(path);
+        let own = first_certificate(&path);
+        let fields = own.as_ref().and_then(|own| x509::read(own));
+        Ends {
+            file: File::Certificate,
+            path,
+            names: fields.as_ref().map(names).unwrap_or_default(),
+            at_s: fields.map(|fields| fields.not_after.unix_s()),
+        }
     });
     let lists = files.revocation_lists.iter().map(|path| Ends {
         file: File::RevocationList,
         path: directory.join(path),
+        names: Vec::new(),
         at_s: next_update_s(&directory.join(path)),
     });
     certificates.chain(lists).collect()
+}
+
+/// Maximum number of names that are shown of a certificate.
+const NAMES_MAX: usize = 10;
+
+/// The first hosts and addresses that a certificate is for, or its subject's common name.
+fn names(fields: &x509::Fields<'_>) -> Vec<String> {
+    let hosts = fields.alternatives().iter().filter_map(|name| match name {
+        x509::Alternative::Dns(host) => Some((*host).to_owned()),
+        x509::Alternative::Ip(address) => Some(address.to_string()),
+        _ => None,
+    });
+    let hosts: Vec<String> = hosts.take(NAMES_MAX).collect();
+    if !hosts.is_empty() {
+        return hosts;
+    }
+    let common = fields.common_name().into_iter();
+    common.map(str::to_owned).collect()
 }
 
 fn first_certificate(path: &Path) -> Option<CertificateDer<'static>> {

@@ -89,6 +89,8 @@ pub struct ExchangeTally {
     pub published: u64,
     /// Queues that they were routed to.
     pub routed: u64,
+    /// Messages that reached no queue, delayed ones included.
+    pub unroutable: u64,
 }
 
 impl ExchangeTally {

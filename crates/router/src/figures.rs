@@ -3,13 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crosstie_auth::wamp::Cause;
+use crosstie_broker::totals;
 use crosstie_front::counters::{self, Counter};
 use crosstie_front::end_reason::EndReason;
 use crosstie_realms::message_counts::{Direction, is_of_sessions};
+use crosstie_routing::RefusalCause;
 use crosstie_transport::{Kind, sent_bytes};
 use crosstie_wamp::MessageType;
 
-use crate::registry::{Registry, realms};
+use crate::registry::{Registry, brokers, realms};
 use crate::router::Router;
 use crate::status_page::health;
 
@@ -32,6 +35,12 @@ pub struct RouterFigures {
     pub sent: BTreeMap<&'static str, u64>,
     /// Those of the process, by the names of `/metrics` without `crosstie_` and `_total`.
     pub counters: BTreeMap<&'static str, u64>,
+    /// Those of AMQP, by the names of `/metrics` without `crosstie_amqp_` and `_total`; empty without AMQP.
+    pub amqp: BTreeMap<&'static str, u64>,
+    /// Denied requests of sessions, by cause.
+    pub actions_refused: BTreeMap<&'static str, u64>,
+    /// Refused logins of WAMP, by cause.
+    pub authentications_refused: BTreeMap<&'static str, u64>,
     /// Ends of sessions, by reason.
     pub session_ends: BTreeMap<&'static str, u64>,
     /// Memory held for peers, by kind, in bytes.
@@ -78,12 +87,21 @@ pub fn figures(routers: &[&Router]) -> RouterFigures {
             *figures.received.entry(kind.name()).or_default() += total(Direction::Received);
             *figures.sent.entry(kind.name()).or_default() += total(Direction::Sent);
         }
+        for cause in RefusalCause::ALL {
+            let refused = figures.actions_refused.entry(cause.name()).or_default();
+            *refused += router.realms.denials.count(cause);
+        }
+        for cause in Cause::ALL {
+            let refused = &mut figures.authentications_refused;
+            *refused.entry(cause.name()).or_default() += router.realms.door.refused(cause);
+        }
         let account = &router.bounds.limits.account;
         for kind in Kind::ALL {
             *figures.held_bytes.entry(kind.name()).or_default() += account.bytes(kind);
         }
         figures.held_bytes_max = figures.held_bytes_max.saturating_add(account.bytes_max());
     }
+    figures.amqp = totals(brokers(&routers));
     let all = Counter::ALL.iter();
     figures.counters = all
         .map(|(counter, name, _)| (*name, counters::total(*counter)))

@@ -20,6 +20,7 @@ mod accepting;
 mod admin;
 mod amqp_stop;
 mod bridges;
+mod certificates;
 mod conversing;
 mod departure;
 mod drain;
@@ -62,6 +63,7 @@ mod splice_tests;
 
 pub use admin::{Admin, start_admin};
 pub use amqp_stop::ClosedListener;
+pub use certificates::ListenerCertificate;
 pub use crosstie_auth::wamp::SigningKey;
 pub use crosstie_broker as amqp;
 pub use crosstie_broker::{ReadyUsers, ReadyVhosts};

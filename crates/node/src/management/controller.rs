@@ -20,7 +20,7 @@ pub(crate) struct Management {
     pub(super) bridged: Bridged,
     pub(super) _tasks: Vec<Task>,
     /// Dropped after all clients.
-    pub(super) router: Router,
+    pub(crate) router: Router,
 }
 
 impl Management {

@@ -6,11 +6,12 @@
 use crosstie_config::{Allow, CONSOLE_ROLES, Disclose, MatchPolicy, Permission, Role};
 
 /// Procedures of both roles. They read, and no answer has a secret. A `..` stands for a worker's id.
-const READING: [&str; 33] = [
+const READING: [&str; 35] = [
     "crossbar.get_status",
     "crossbar.get_system_stats",
     "crossbar.get_figures",
     "crossbar.get_histograms",
+    "crossbar.get_certificates",
     "crossbar.get_workers",
     "crossbar.get_worker",
     "crossbar.worker..get_router_realms",
@@ -38,6 +39,7 @@ const READING: [&str; 33] = [
     "crossbar.worker..get_amqp_exchanges",
     "crossbar.worker..get_amqp_bindings",
     "crossbar.worker..get_amqp_connections",
+    "crossbar.worker..get_amqp_unroutable",
     "crossbar.worker..get_amqp_monitoring",
     "crossbar.worker..get_amqp_replicated_vhosts",
 ];

@@ -247,6 +247,24 @@ impl Topology {
         part.map(|(key, exchange)| (key, self.status_of(key, exchange)))
     }
 
+    /// Those of these exchanges with messages that reached no queue, and the number of these messages.
+    pub(crate) fn unroutable_part(
+        &self,
+        place: usize,
+        places_max: usize,
+    ) -> impl Iterator<Item = (Arc<str>, u64)> {
+        let part = self.exchanges.part(place, places_max);
+        let counted = part.map(|(key, exchange)| {
+            let tally = match key == self.default_exchange {
+                true => &self.default_tally,
+                false => &exchange.tally,
+            };
+            (exchange, tally.unroutable)
+        });
+        let counted = counted.filter(|(_, messages)| *messages > 0);
+        counted.map(|(exchange, messages)| (exchange.name.clone(), messages))
+    }
+
     fn status_of(&self, key: ExchangeKey, exchange: &Exchange) -> ExchangeStatus {
         let status = exchange.status();
         match key == self.default_exchange {

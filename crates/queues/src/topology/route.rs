@@ -50,6 +50,16 @@ impl Topology {
         }
     }
 
+    /// Counts a message of an exchange that reached no queue.
+    #[cold]
+    pub(crate) fn count_unroutable(&mut self, exchange: ExchangeKey) {
+        if exchange == self.default_exchange {
+            self.default_tally.unroutable += 1;
+        } else if let Some(exchange) = self.exchanges.find_mut(exchange) {
+            exchange.tally.unroutable += 1;
+        }
+    }
+
     /// Appends the queues that a message reaches, each once. Headers `CC` and `BCC` are routing keys, too. Only
     /// `queues` grows here.
     pub(crate) fn route(

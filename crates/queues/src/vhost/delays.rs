@@ -122,7 +122,10 @@ impl<H> Vhost<H> {
             let enqueued = self.enqueue(now, *target, &mut incoming, out);
             stored += u32::from(matches!(enqueued, Enqueued::Stored(_)));
         }
-        self.ledger.counts.unroutable += u64::from(targets.is_empty());
+        if targets.is_empty() {
+            self.ledger.counts.unroutable += 1;
+            self.topology.count_unroutable(due.exchange);
+        }
         self.targets = targets;
         if self.topology.has_passed() {
             let held = self.keep_passed(now, headers.as_table(), &mut incoming);

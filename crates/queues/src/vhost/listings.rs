@@ -1,5 +1,7 @@
 //! Listings in parts: other inputs have their turns while a hundred thousand queues are listed.
 
+use std::sync::Arc;
+
 use super::Vhost;
 use crate::queues::Queue;
 use crate::status::{BindingStatus, Counts, ExchangeStatus, Part, QueueStatus, RefusedLetters};
@@ -28,6 +30,15 @@ impl<H> Vhost<H> {
                 .exchanges_part(place, places_max)
                 .map(|(key, exchange)| self.exchange_status(key, exchange))
                 .collect(),
+            next: next(place, places_max, places),
+        }
+    }
+
+    /// The same for exchanges with messages that reached no queue: names, and the number of these messages.
+    pub fn unroutable_part(&self, place: usize, places_max: usize) -> Part<(Arc<str>, u64)> {
+        let places = self.topology.exchange_places();
+        Part {
+            items: self.topology.unroutable_part(place, places_max).collect(),
             next: next(place, places_max, places),
         }
     }

@@ -244,6 +244,9 @@ impl<H> Vhost<H> {
             let replied = self.reply(&outgoing, out);
             if replied != Replied::Sent {
                 self.ledger.counts.unroutable += 1;
+                if let Some(exchange) = self.topology.exchange(publish.exchange) {
+                    self.topology.count_unroutable(exchange);
+                }
                 self.channels.count_unrouted(key, publish.mandatory);
                 // Without `mandatory` the confirm is the publisher's only notice, so that a lost reply is refused.
                 distributed.is_rejected = match publish.mandatory {

@@ -20,7 +20,7 @@ use crate::management::request::{Answer, Call, Reply};
 use crate::node::Node;
 use crate::workers::router::RunningRouter;
 
-pub(super) static PROCEDURES: [Procedure; 18] = [
+pub(super) static PROCEDURES: [Procedure; 19] = [
     now("crossbar.worker..get_amqp_state", state),
     later("crossbar.worker..stop_amqp", stop),
     now("crossbar.worker..start_amqp", start),
@@ -30,6 +30,7 @@ pub(super) static PROCEDURES: [Procedure; 18] = [
     now("crossbar.worker..get_amqp_exchanges", exchanges),
     now("crossbar.worker..get_amqp_bindings", bindings),
     now("crossbar.worker..get_amqp_connections", connections),
+    now("crossbar.worker..get_amqp_unroutable", unroutable),
     now("crossbar.worker..get_amqp_login", login),
     now("crossbar.worker..purge_amqp_queue", purge_queue),
     now("crossbar.worker..delete_amqp_queue", delete_queue),
@@ -171,6 +172,22 @@ fn connections(node: &mut Node, call: &Call) -> Answer {
         connections.iter().map(about_connection)
     })
 }
+
+/// Exchanges with messages that reached no queue, those with most of them first.
+fn unroutable(node: &mut Node, call: &Call) -> Answer {
+    let limit: Option<usize> = call.optional(0, "limit")?;
+    let exchanges = amqp(node, call)?.unroutable();
+    let shown = exchanges
+        .iter()
+        .take(limit.unwrap_or(UNROUTABLE_MAX).min(UNROUTABLE_MAX));
+    let about = shown.map(|(vhost, exchange, messages)| {
+        json!({"vhost": **vhost, "exchange": **exchange, "messages": messages})
+    });
+    Ok(about.collect())
+}
+
+/// Maximum number of exchanges in its answer.
+const UNROUTABLE_MAX: usize = 100;
 
 /// Whether a user has that password.
 fn login(node: &mut Node, call: &Call) -> Answer {
