@@ -26,7 +26,7 @@ async function sessionCounters() {
   for (let offset = 0; ; offset += PART) {
     const part = await ofRouter("get_router_session_counters", [null, offset, PART]);
     part.session.forEach((id, index) => found.set(id, {
-      id, requests: part.requests[index], invocations: part.invocations[index], calls: part.calls[index], waiting: part.queued_bytes[index],
+      id, requests: part.requests[index], busy: part.busy_us[index], invocations: part.invocations[index], calls: part.calls[index], waiting: part.queued_bytes[index],
     }));
     if (part.session.length < PART) return { found, at: performance.now() };
   }
@@ -40,7 +40,9 @@ function rates(now, before) {
     if (!former) return [];
     const requests = (row.requests - former.requests) / seconds;
     const invocations = (row.invocations - former.invocations) / seconds;
-    return [{ ...row, requestRate: requests, invocationRate: invocations, sum: requests + invocations }];
+    // At 2^32 the time begins at 0 again.
+    const busy = ((row.busy - former.busy) >>> 0) / 1e4 / seconds;
+    return [{ ...row, cpu: busy, requestRate: requests, invocationRate: invocations, sum: requests + invocations }];
   });
 }
 
@@ -123,6 +125,7 @@ export function troublePage() {
           { title: "authid", cell: (row) => row.authid, class: "long" },
           { title: "requests", number: true, cell: (row) => rate(row.requestRate) },
           { title: "invocations", number: true, cell: (row) => rate(row.invocationRate) },
+          { title: "CPU", number: true, cell: (row) => `${count(row.cpu)} %` },
           { title: "open calls", number: true, cell: (row) => count(row.calls) },
         ], busy, { key: (row) => row.id, empty: "No session sends a request, or is invoked." }) : h("p", { class: "empty" }, "Rates follow with the next reading.")),
         node.broker && section("Busiest connections", table("Busiest connections", [

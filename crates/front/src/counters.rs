@@ -381,12 +381,13 @@ impl Counters {
         add(&self.single[counter as usize], count);
     }
 
-    /// Notes the length of a turn that has ended, if it is measured.
+    /// Notes the length of a turn that has ended, if it is measured. Returns the microseconds that it stands for then.
     #[inline]
-    pub fn end_turn(&self, spoken: Spoken, budget: &Budget) {
-        if let Some((length, weight)) = budget.end() {
-            self.turns[spoken as usize].note_alone(length.as_micros() as u64, weight);
-        }
+    pub fn end_turn(&self, spoken: Spoken, budget: &Budget) -> Option<u64> {
+        let (length, weight) = budget.end()?;
+        let us = length.as_micros() as u64;
+        self.turns[spoken as usize].note_alone(us, weight);
+        Some(us.saturating_mul(weight))
     }
 
     /// Counts a session that has left its realm.

@@ -222,7 +222,9 @@ impl Open {
     /// Notes the bytes that a turn has appended, and charges the connection for a partial message.
     #[inline]
     pub(super) fn end_turn(&mut self, turn: &Turn) {
-        counters().end_turn(Spoken::Wamp, &turn.budget);
+        if let Some(us) = counters().end_turn(Spoken::Wamp, &turn.budget) {
+            self.session.peer.connection.note_busy(us);
+        }
         let appended = crosstie_transport::appended_bytes();
         self.fans_out = appended.saturating_sub(turn.appended_before) >= FAN_OUT_BYTES_MIN;
         let kept = self.frames.kept_bytes();

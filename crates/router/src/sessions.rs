@@ -43,6 +43,8 @@ pub struct SessionCounters {
     pub calls: usize,
     /// Output that waits for its client.
     pub queued_bytes: usize,
+    /// Time for which its input held threads, in microseconds, modulo 2^32. Of short turns one in 61 counts, for all.
+    pub busy_us: u32,
 }
 
 /// A subscription or a registration in a realm.
@@ -133,6 +135,7 @@ impl Router {
                     invocations: session.invocations,
                     calls: session.calls,
                     queued_bytes: 0,
+                    busy_us: 0,
                 };
                 (Arc::clone(&session.handle.connection), counters)
             });
@@ -141,6 +144,7 @@ impl Router {
                 .into_iter()
                 .map(|(connection, counters)| SessionCounters {
                     queued_bytes: connection.queued_bytes(),
+                    busy_us: connection.busy_us(),
                     ..counters
                 });
             counters.collect()

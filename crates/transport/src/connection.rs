@@ -13,6 +13,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 
 use crate::end::{End, Mailbox};
+use crate::flags::{Flag, Flags};
 use crate::out::{Out, Phase};
 use crate::overflow::{Item, Queued};
 use crate::queue::SHARED_BYTES_MIN;
@@ -29,14 +30,10 @@ pub struct Connection {
     received_at_s: AtomicU32,
     /// The time of the last sending.
     sent_at_s: AtomicU32,
+    /// Time for which its input held threads, in microseconds.
+    busy_us: AtomicU32,
     reading_paused: AtomicBool,
-    /// The system dropped the connection while bytes waited for the peer.
-    given_up: AtomicBool,
-    /// The peer has sent something, under TLS if that is used.
-    has_spoken: AtomicBool,
-    /// Tells the sweep without the lock of `out`.
-    pub(crate) has_filter: AtomicBool,
-    pub(crate) is_tapped: AtomicBool,
+    pub(crate) flags: Flags,
     note: AtomicU8,
 }
 
@@ -73,11 +70,9 @@ impl Connection {
             out: Mutex::default(),
             received_at_s: AtomicU32::new(0),
             sent_at_s: AtomicU32::new(0),
+            busy_us: AtomicU32::new(0),
             reading_paused: AtomicBool::new(false),
-            given_up: AtomicBool::new(false),
-            has_spoken: AtomicBool::new(false),
-            has_filter: AtomicBool::new(false),
-            is_tapped: AtomicBool::new(false),
+            flags: Flags::default(),
             note: AtomicU8::new(0),
         }
     }
@@ -323,7 +318,17 @@ impl Connection {
 
     /// Whether the system closed the connection because the peer did not acknowledge data (`TCP_USER_TIMEOUT`).
     pub fn was_given_up(&self) -> bool {
-        self.given_up.load(Ordering::Relaxed)
+        self.flags.has(Flag::GivenUp)
+    }
+
+    /// Adds to the time for which its input held threads.
+    pub fn note_busy(&self, us: u64) {
+        self.busy_us.fetch_add(us as u32, Ordering::Relaxed);
+    }
+
+    /// The time for which its input held threads, in microseconds; after 71 minutes it begins at 0 again.
+    pub fn busy_us(&self) -> u32 {
+        self.busy_us.load(Ordering::Relaxed)
     }
 
     /// Stores the owner's note about the connection, such as the reason for closing it; the first one stays.
@@ -340,7 +345,7 @@ impl Connection {
     /// Handles a failure of the socket.
     pub(crate) fn note_failure(&self, e: &io::Error) {
         if e.kind() == io::ErrorKind::TimedOut && self.out.lock().blocked {
-            self.given_up.store(true, Ordering::Relaxed);
+            self.flags.set(Flag::GivenUp);
         }
     }
 
@@ -408,12 +413,12 @@ impl Connection {
 
     /// Records that the protocol has received its first byte.
     pub fn note_spoken(&self) {
-        self.has_spoken.store(true, Ordering::Relaxed);
+        self.flags.set(Flag::Spoken);
     }
 
     /// Whether the peer has sent nothing yet, or only a complete TLS 1.3 handshake, as browsers do for later use.
     pub fn is_unused(&self) -> bool {
-        let is_silent = !self.has_spoken.load(Ordering::Relaxed);
+        let is_silent = !self.flags.has(Flag::Spoken);
         is_silent && (self.received_at_s() == 0 || self.tls_exporter().is_some())
     }
 

@@ -2,10 +2,10 @@
 
 use std::mem;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use parking_lot::Mutex;
 
+use crate::flags::Flag;
 use crate::{Connection, Filter};
 
 impl Connection {
@@ -21,12 +21,12 @@ impl Connection {
         if !queue.is_empty() {
             rare.unfiltered = Some(Box::new(queue));
         }
-        self.has_filter.store(true, Ordering::Relaxed);
+        self.flags.set(Flag::Filtered);
     }
 
     /// Whether the bytes pass through a filter.
     pub(crate) fn has_filter(&self) -> bool {
-        self.has_filter.load(Ordering::Relaxed)
+        self.flags.has(Flag::Filtered)
     }
 
     /// Makes the filter drop what it holds only to do better. A filter that is at work keeps it.

@@ -23,6 +23,7 @@ mod debt;
 pub mod descriptors;
 mod end;
 mod filtering;
+mod flags;
 mod flow;
 mod flush;
 pub mod handed;

@@ -1,8 +1,8 @@
 //! The tap of a connection, set and removed while it is open.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
+use crate::flags::Flag;
 use crate::out::Out;
 use crate::{Connection, Tap};
 
@@ -27,14 +27,17 @@ impl Connection {
         }
         rare.tap = tap;
         out.tidy();
-        self.is_tapped.store(is_set, Ordering::Relaxed);
+        match is_set {
+            true => self.flags.set(Flag::Tapped),
+            false => self.flags.clear(Flag::Tapped),
+        }
         true
     }
 
     /// Whether there is a tap. A protocol asks before it [passes](Self::tap_received) what it has received.
     #[inline]
     pub fn is_tapped(&self) -> bool {
-        self.is_tapped.load(Ordering::Relaxed)
+        self.flags.has(Flag::Tapped)
     }
 
     /// Passes received bytes to the tap.

@@ -35,7 +35,7 @@ fn sessions_by_id(node: &mut Node, call: &Call) -> Answer {
     Ok(sessions.iter().map(about_session).collect())
 }
 
-/// Sessions of a part: each takes five numbers only.
+/// Sessions of a part: each takes six numbers only.
 const COUNTERS_MAX: usize = 50_000;
 
 fn counters(node: &mut Node, call: &Call) -> Answer {
@@ -54,6 +54,7 @@ fn counters(node: &mut Node, call: &Call) -> Answer {
         "invocations": column(|session| session.invocations),
         "calls": column(|session| session.calls as u64),
         "queued_bytes": column(|session| session.queued_bytes as u64),
+        "busy_us": column(|session| session.busy_us.into()),
     }))
 }
 
