@@ -16,17 +16,24 @@ export function render(parent, ...described) {
 
 function patch(parent, children) {
   const keyed = new Map();
-  for (const node of parent.childNodes) {
+  const kept = new Set(children.map((child) => child.props?.key));
+  for (const node of [...parent.childNodes]) {
     const key = node.described?.props.key;
-    if (key !== undefined) keyed.set(key, node);
+    if (key === undefined) continue;
+    // What goes is gone before the rest is compared: otherwise each element behind it would move, and lose the focus.
+    if (kept.has(key)) keyed.set(key, node);
+    else node.remove();
   }
   let at = parent.firstChild;
   for (const child of children) {
     const known = typeof child === "object" && child.props.key !== undefined ? keyed.get(child.props.key) : at;
-    const kept = fits(known, child) ? known : make(child, parent);
-    if (kept !== at) parent.insertBefore(kept, at);
-    else at = at.nextSibling;
-    update(kept, child);
+    const isThere = fits(known, child);
+    const node = isThere ? known : make(child);
+    // Moved in one step, an element keeps the focus.
+    if (node === at) at = at.nextSibling;
+    else if (isThere && parent.moveBefore) parent.moveBefore(node, at);
+    else parent.insertBefore(node, at);
+    update(node, child);
   }
   while (at) {
     const next = at.nextSibling;

@@ -203,6 +203,11 @@ function retry(login) {
   timer = setTimeout(() => begin(login), Math.min(4000, 250 * tries));
 }
 
+// Addresses are pages: the link to the content is none of them.
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  place("main").focus();
+});
 window.addEventListener("hashchange", () => {
   if (!node.session) return;
   open();

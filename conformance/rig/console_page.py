@@ -6,18 +6,24 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from rig.browser import Browser
 
 
+def start_browser(directory: Path) -> Browser:
+    """Start a browser without a window, or skip the test."""
+    if "browser" in os.environ.get("CROSSTIE_WITHOUT", "") or not shutil.which("chromium"):
+        pytest.skip("there is no chromium")
+    return Browser(directory)
+
+
 @pytest.fixture
 def browser(tmp_path) -> Iterator[Browser]:
     """A browser without a window."""
-    if "browser" in os.environ.get("CROSSTIE_WITHOUT", "") or not shutil.which("chromium"):
-        pytest.skip("there is no chromium")
-    browser = Browser(tmp_path)
+    browser = start_browser(tmp_path)
     yield browser
     browser.close()
 
