@@ -422,7 +422,8 @@ fn is_for_good(reason: &str) -> bool {
     )
 }
 
-pub(crate) fn write_framed(
+/// Appends what `write` writes, in a frame if the connection has frames.
+pub fn write_framed(
     is_framed: bool,
     out: &mut Vec<u8>,
     write: impl FnOnce(&mut Vec<u8>),

@@ -21,32 +21,30 @@ use crosstie_transport::{Budget, Connection, Ended, Outcome, Protocol};
 use crate::client::write_framed;
 use crate::figures::Figures;
 use crate::frames::{self, Framed, Frames};
-use crate::ground::Ground;
-use crate::login::LoggingIn;
-use crate::open::Open;
+use crate::home::Home;
 
 /// The server's side of one connection.
-pub(crate) struct Conversation {
-    pub(crate) ground: Arc<Ground>,
-    pub(crate) connection: Arc<Connection>,
-    pub(crate) watch: WatchKey,
+pub struct Conversation<H: Home> {
+    pub ground: Arc<H>,
+    pub connection: Arc<Connection>,
+    pub watch: WatchKey,
     /// Set for packets in frames.
     frames: Option<Box<Frames>>,
-    pub(crate) state: State,
+    pub state: State<H>,
 }
 
-pub(crate) enum State {
+pub enum State<H: Home> {
     /// Waits for CONNECT. Beyond a limit of connections, this one is closed.
     Opening(Option<Excess>),
     /// CONNECT stays in the input until the login is done.
-    LoggingIn(Box<LoggingIn>),
-    Open(Box<Open>),
+    LoggingIn(Box<H::LoggingIn>),
+    Open(Box<H::Open>),
     /// Further input is dropped until the client closes its socket or the timeout ends.
     Over,
 }
 
 /// The outcome of the input's first packet.
-pub(crate) enum Step {
+pub enum Step {
     /// A packet is handled, at a cost of so many steps.
     Done {
         consumed: usize,
@@ -63,7 +61,7 @@ pub(crate) enum Step {
 
 /// How a connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
+pub enum End {
     /// By the client's DISCONNECT.
     ByClient,
     /// Without a packet, so that the client comes back.
@@ -80,15 +78,14 @@ const CONNECT_BYTES_MAX: u32 = 64 * 1024;
 /// Bytes checked and copied in the time of one step.
 const STEP_BYTES: usize = 128;
 
-impl Conversation {
-    pub(crate) fn new(
-        ground: Arc<Ground>,
+impl<H: Home> Conversation<H> {
+    pub fn new(
+        ground: Arc<H>,
         connection: Arc<Connection>,
         frames: Option<Box<Frames>>,
         excess: Option<Excess>,
     ) -> Self {
-        ground.space.use_mapping(&ground.endpoint);
-        let listening = &ground.entrance.listening;
+        let listening = ground.listening();
         let within = listening.handshake_timeout;
         let watch = listening
             .watch
@@ -102,7 +99,7 @@ impl Conversation {
         }
     }
 
-    pub(crate) fn is_framed(&self) -> bool {
+    pub fn is_framed(&self) -> bool {
         self.frames.is_some()
     }
 
@@ -110,12 +107,15 @@ impl Conversation {
     fn step(&mut self, input: &[u8], now: Instant) -> Step {
         match &mut self.state {
             State::Opening(_) | State::LoggingIn(_) => self.step_in(input, now),
-            State::Open(open) => match decode(input, open.version(), open.packet_bytes_max) {
-                Ok(Decoded::Packet { packet, consumed }) => {
-                    let step = open.handle(&packet, consumed, &self.ground, now);
-                    match step {
-                        Ok(step) => step,
-                        Err(end) => Step::End(end),
+            State::Open(open) => {
+                let size_max = self.ground.packet_bytes_max(open);
+                match decode(input, H::version(open), size_max) {
+                    Ok(Decoded::Packet { packet, consumed }) => {
+                        let step = self.ground.handle(open, &packet, consumed, now);
+                        match step {
+                            Ok(step) => step,
+                            Err(end) => Step::End(end),
+                        }
                     }
                 }
                 Ok(Decoded::Incomplete { wanted }) => Step::Wanted(wanted),
@@ -147,7 +147,7 @@ impl Conversation {
         if matches!(self.state, State::Opening(_)) {
             Figures::get().count_received(PacketType::Connect);
         }
-        match self.log_in(&connect, now) {
+        match H::log_in(self, &connect, now) {
             // Nothing is read before CONNACK.
             Ok(true) if self.waits() => Step::Halt { consumed },
             Ok(true) => Step::Done {
@@ -225,29 +225,28 @@ impl Conversation {
             End::Begun => (EndReason::Closed, false),
         };
         if let (State::Open(open), End::Reason(reason)) = (&self.state, end) {
-            open.client().end(reason);
+            H::end(open, reason);
         }
         self.leave(why);
         match is_silent {
             true => self.connection.close(),
             false => self.connection.finish(),
         }
-        let listening = &self.ground.entrance.listening;
-        listening.watch.closing(self.watch, CLOSING_MAX);
+        let watch = &self.ground.listening().watch;
+        watch.closing(self.watch, CLOSING_MAX);
     }
 
     /// Stops reading and takes the client out of its space and its realm. The noted cause of the end takes precedence
     /// over `seen`.
     fn leave(&mut self, seen: EndReason) {
-        let listening = &self.ground.entrance.listening;
         match mem::replace(&mut self.state, State::Over) {
             State::Open(open) => {
-                let facts = Facts::of(&self.connection, listening.is_stopping(), seen);
-                let is_stop =
-                    listening.is_stopping() || Cause::noted(&self.connection) == Some(Cause::Stop);
-                open.leave(&self.ground, facts.reason, is_stop);
+                let is_stopping = self.ground.listening().is_stopping();
+                let facts = Facts::of(&self.connection, is_stopping, seen);
+                let is_stop = is_stopping || Cause::noted(&self.connection) == Some(Cause::Stop);
+                self.ground.leave(*open, facts.reason, is_stop);
             }
-            State::LoggingIn(mut login) => login.talk.leave(seen),
+            State::LoggingIn(login) => H::abandon(*login, seen),
             State::Opening(_) | State::Over => {}
         }
     }
@@ -292,8 +291,8 @@ impl Conversation {
     /// Whether an outcome is due before the next packet.
     fn waits(&self) -> bool {
         match &self.state {
-            State::LoggingIn(login) => login.talk.client.mailbox.is_reading_paused(),
-            State::Open(open) => open.waits(),
+            State::LoggingIn(login) => H::is_login_due(login),
+            State::Open(open) => H::waits(open),
             State::Opening(_) | State::Over => false,
         }
     }
@@ -396,7 +395,7 @@ enum Next {
     Halt,
 }
 
-impl Protocol for Conversation {
+impl<H: Home> Protocol for Conversation<H> {
     fn may_move(&self) -> bool {
         true
     }
@@ -414,14 +413,14 @@ impl Protocol for Conversation {
     }
 }
 
-impl Converse for Conversation {
+impl<H: Home> Converse for Conversation<H> {
     fn handle_ended(&mut self, ended: &Ended) {
         match (ended, &self.state) {
             (Ended::StageFailed(e), _) => {
                 report::peer_fault(&self.connection, "stage", &e.to_string());
             }
             (Ended::ByPeer { unconsumed: 1.. }, State::Open(open))
-                if !self.connection.is_closed() && !open.waits() =>
+                if !self.connection.is_closed() && !H::waits(open) =>
             {
                 report::peer_fault(&self.connection, "truncated", "closed inside a packet");
             }
@@ -435,11 +434,11 @@ impl Converse for Conversation {
     }
 }
 
-impl Drop for Conversation {
+impl<H: Home> Drop for Conversation<H> {
     fn drop(&mut self) {
         // Also if the task is dropped with its runtime, or unwound by a panic.
         self.leave(EndReason::Lost);
-        self.ground.entrance.listening.watch.remove(self.watch);
+        self.ground.listening().watch.remove(self.watch);
         if std::thread::panicking() {
             self.connection.close();
         }
@@ -449,11 +448,13 @@ impl Drop for Conversation {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::open::Open;
+    use crate::spaces::Ground;
 
     #[test]
     fn an_idle_conversation_costs_little() {
         // As much as WAMP's: one more word would make its task 128 bytes longer.
-        assert!(size_of::<Conversation>() <= 48);
+        assert!(size_of::<Conversation<Ground>>() <= 48);
         assert!(size_of::<Open>() <= 128, "{}", size_of::<Open>());
     }
 }

@@ -63,19 +63,19 @@ impl Figures {
         &FIGURES
     }
 
-    pub(crate) fn count_received(&self, packet_type: PacketType) {
+    pub fn count_received(&self, packet_type: PacketType) {
         self.received[packet_type as usize % TYPES].fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn count_sent(&self, packet_type: PacketType) {
+    pub fn count_sent(&self, packet_type: PacketType) {
         self.sent[packet_type as usize % TYPES].fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn add_published(&self, count: u64) {
+    pub fn add_published(&self, count: u64) {
         self.sent[PacketType::Publish as usize].fetch_add(count, Ordering::Relaxed);
     }
 
-    pub(crate) fn count_dropped(&self, why: Dropped) {
+    pub fn count_dropped(&self, why: Dropped) {
         self.dropped[why as usize].fetch_add(1, Ordering::Relaxed);
     }
 

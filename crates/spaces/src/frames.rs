@@ -6,7 +6,7 @@ use crosstie_wamp::framing::{Framing, FramingError, Item};
 use std::sync::Arc;
 
 /// The frames of a connection, and the packets that are not handled yet.
-pub(crate) struct Frames {
+pub struct Frames {
     decoder: Decoder,
     pub(crate) packets: Vec<u8>,
     noted: usize,
@@ -25,7 +25,7 @@ pub(crate) enum Framed {
 const FRAMING: Framing = Framing::WebSocketServer { batched: false };
 
 impl Frames {
-    pub(crate) fn new(config: DecoderConfig) -> Self {
+    pub fn new(config: DecoderConfig) -> Self {
         Self {
             decoder: Decoder::new(Role::Server, config),
             packets: Vec::new(),

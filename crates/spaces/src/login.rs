@@ -12,6 +12,7 @@ use crate::conversation::{Conversation, End, State};
 use crate::names;
 use crate::open::Open;
 use crate::space::{Owner, RECEIVE_MAX};
+use crate::spaces::Ground;
 use crate::talk::{LoggedIn, Said, Talk};
 
 /// A client that has sent CONNECT.
@@ -30,7 +31,7 @@ enum Stage {
 /// Maximum length of a client identifier, in bytes.
 const CLIENT_ID_BYTES_MAX: usize = 1_024;
 
-impl Conversation {
+impl Conversation<Ground> {
     /// Logs a client in, or continues to. Returns whether it is in.
     pub(crate) fn log_in(&mut self, connect: &Connect<'_>, now: Instant) -> Result<bool, End> {
         let State::LoggingIn(mut login) = std::mem::replace(&mut self.state, State::Over) else {
@@ -52,6 +53,7 @@ impl Conversation {
 
     fn begin(&mut self, connect: &Connect<'_>, now: Instant) -> Result<bool, End> {
         let ground = Arc::clone(&self.ground);
+        ground.space.use_mapping(&ground.endpoint);
         if ground.entrance.is_stopping() || ground.space.is_over() {
             return Err(End::Silent);
         }
@@ -189,8 +191,8 @@ impl Conversation {
     }
 }
 
-/// Checks the parts that the realm does not decide.
-fn check(connect: &Connect<'_>) -> Result<(), End> {
+/// Checks the parts that no realm and no vhost decides.
+pub fn check(connect: &Connect<'_>) -> Result<(), End> {
     let is_needed =
         !connect.version.is_v5() && !connect.clean_start || connect.version == Version::V31;
     if connect.client_id.is_empty() && is_needed || connect.client_id.len() > CLIENT_ID_BYTES_MAX {

@@ -2,9 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 use crosstie_config::Limits;
+use crosstie_front::end_reason::EndReason;
+use crosstie_front::listen::Listening;
 use crosstie_front::serve::{Arrival, Endpoint, HandedOver, serve};
+use crosstie_mqtt::{Connect, Packet, ReasonCode, Version};
 use crosstie_realms::entrance::Entrance;
 use crosstie_realms::mqtt::{Carrier, Mqtt, MqttEndpoint};
 use crosstie_realms::realms::Realms;
@@ -12,10 +16,13 @@ use crosstie_topics::{Counts, SpaceLimits};
 use crosstie_transport::Place;
 use parking_lot::Mutex;
 
-use crate::conversation::Conversation;
+use crate::conversation::{Conversation, End, Step};
 use crate::durable::{SpaceStore, SpaceStoreStatus};
 use crate::frames::Frames;
 use crate::ground::Ground;
+use crate::home::Home;
+use crate::login::LoggingIn;
+use crate::open::Open;
 use crate::space::{SharedSpace, limits_of};
 
 /// The spaces of one router.
@@ -174,6 +181,61 @@ async fn keep(space: Arc<SharedSpace>, spaces: Arc<ByRealm>) {
     tokio::select! {
         () = Arc::clone(&space).keep_time() => {}
         () = Arc::clone(&space).receive(is_unused) => {}
+    }
+}
+
+impl Home for Ground {
+    type LoggingIn = LoggingIn;
+    type Open = Open;
+
+    fn listening(&self) -> &Arc<Listening> {
+        &self.entrance.listening
+    }
+
+    fn packet_bytes_max(&self, open: &Open) -> u32 {
+        open.packet_bytes_max
+    }
+
+    fn log_in(
+        conversation: &mut Conversation<Self>,
+        connect: &Connect<'_>,
+        now: Instant,
+    ) -> Result<bool, End> {
+        conversation.log_in(connect, now)
+    }
+
+    fn is_login_due(login: &LoggingIn) -> bool {
+        login.talk.client.mailbox.is_reading_paused()
+    }
+
+    fn abandon(mut login: LoggingIn, seen: EndReason) {
+        login.talk.leave(seen);
+    }
+
+    fn version(open: &Open) -> Version {
+        open.version()
+    }
+
+    fn handle(
+        &self,
+        open: &mut Open,
+        packet: &Packet<'_>,
+        consumed: usize,
+        now: Instant,
+    ) -> Result<Step, End> {
+        open.handle(packet, consumed, self, now)
+    }
+
+    fn waits(open: &Open) -> bool {
+        open.waits()
+    }
+
+    fn end(open: &Open, reason: ReasonCode) {
+        open.client().end(reason);
+    }
+
+    fn leave(self: &Arc<Self>, open: Open, why: EndReason, is_stop: bool) {
+        open.leave(self, why, is_stop);
     }
 }
 
