@@ -254,6 +254,12 @@ def of_amqp() -> list[Suite]:
             leaves_out="scenarios of silent clients on mosquitto, whose clock is slow",
         ),
         black_box(
+            "fleet",
+            "MQTT in AMQP vhosts, judged by RabbitMQ's MQTT plugin",
+            ["fleet"],
+            needs.rabbitmq,
+        ),
+        black_box(
             "mgmt",
             "RabbitMQ's management API: its answers, its tools, requests that break the rules",
             ["mgmt"],

@@ -38,6 +38,8 @@ pub struct About {
     pub properties: Properties,
     /// The client's address, if another node has spliced the connection to this one.
     pub from: Option<Box<str>>,
+    /// The name of another protocol by which the client has come; empty for AMQP.
+    pub protocol: &'static str,
     /// The SASL mechanism; empty for a client of another node or of the router itself.
     pub mechanism: &'static str,
     /// Maximum number of channels; 0 is no limit.
@@ -135,6 +137,14 @@ impl About {
 pub(super) const CHANNELS_MIN: u16 = 1;
 
 impl Capabilities {
+    /// Those of a client of another protocol, which reads `basic.cancel`.
+    pub(super) fn of_guest() -> Self {
+        Self {
+            consumer_cancel_notify: true,
+            ..Self::default()
+        }
+    }
+
     pub(crate) fn of(properties: Table<'_>) -> Self {
         let known = match properties.find("capabilities") {
             Some(Value::Table(known)) => known,

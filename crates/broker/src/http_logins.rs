@@ -20,13 +20,27 @@ pub async fn log_in(
     name: &str,
     password: &[u8],
 ) -> Result<LoggedIn, String> {
+    let found = log_in_as(broker, connection, name, Some(password)).await;
+    if found.is_err() {
+        broker.logins.failed_http.fetch_add(1, Ordering::Relaxed);
+    }
+    found
+}
+
+/// The same for a client of any protocol. Without a password the name is proven otherwise, and is no guess.
+pub(crate) async fn log_in_as(
+    broker: &Broker,
+    connection: &Connection,
+    name: &str,
+    password: Option<&[u8]>,
+) -> Result<LoggedIn, String> {
     let logins = &broker.logins;
     let began = Instant::now();
     let wait_max = Duration::from_millis(Guesses::PLACE_WAIT_MAX_MS);
     let account = Logins::account(connection, name);
-    let guess = logins.guess(connection, &account, password);
+    let guess = logins.guess(connection, &account, password.unwrap_or_default());
     let mut is_first = true;
-    while !logins.may_look(guess) {
+    while password.is_some() && !logins.may_look(guess) {
         if std::mem::take(&mut is_first) {
             logins.delayed.fetch_add(1, Ordering::Relaxed);
         }
@@ -38,7 +52,7 @@ pub async fn log_in(
     let (backends, users) = (broker.backends(), broker.users.now());
     let attempt = Attempt {
         name,
-        password: Some(password),
+        password,
         is_loopback: origin(connection.peer()) == Origin::Local,
     };
     let found = match backends.log_in_now(&attempt, &users) {
@@ -56,11 +70,16 @@ pub async fn log_in(
     };
     match found {
         Ok(logged_in) => {
-            logins.note_right(guess);
+            if password.is_some() {
+                logins.note_right(guess);
+            }
             Ok(logged_in)
         }
         Err(refused) => {
-            logins.failed_http.fetch_add(1, Ordering::Relaxed);
+            if password.is_none() {
+                logins.failed.fetch_add(1, Ordering::Relaxed);
+                return Err(refused.why);
+            }
             let delay = logins.note_refused(guess, &refused);
             let left = delay.saturating_sub(began.elapsed());
             if !left.is_zero() {

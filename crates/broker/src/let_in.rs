@@ -56,6 +56,7 @@ impl<V> LetIn<V> {
             name: account.name,
             properties: Properties::of_client(&account.client),
             from: Some(account.from.into()),
+            protocol: "",
             mechanism: "",
             channels_max: account.channels_max,
             heartbeat_s: account.heartbeat_s,

@@ -37,6 +37,7 @@ mod declared;
 mod definitions;
 mod deletion;
 mod flow;
+pub mod guest;
 mod handled;
 pub mod http_logins;
 mod identity;
@@ -96,7 +97,7 @@ pub use crosstie_metadata::{
     Change, Entry, Metadata, Origin, Outcome, PolicyKind, Refusal, RefusalKind, UserLimit,
     VhostLimit,
 };
-pub use crosstie_queues::{DeleteIf, SIZES, Sizes};
+pub use crosstie_queues::{DeleteIf, Fault, SIZES, Sizes};
 pub use definitions::try_import;
 pub use flow::Resource;
 pub use metrics::{register as register_metrics, totals, vhost_times};

@@ -121,6 +121,7 @@ pub fn let_in(
         name,
         properties: Properties::of_client(concat!("Crosstie ", env!("CARGO_PKG_VERSION"))),
         from: None,
+        protocol: "",
         mechanism: "",
         channels_max: 1,
         heartbeat_s: 0,
@@ -245,7 +246,7 @@ impl Drop for Resident {
 }
 
 /// The limits of an AMQP listener: deliveries wait in their queues, and answers have room behind the largest message.
-fn limits(router: &ConnectionLimits, broker: &Broker) -> ConnectionLimits {
+pub(super) fn limits(router: &ConnectionLimits, broker: &Broker) -> ConnectionLimits {
     ConnectionLimits {
         queue_bytes_max: router.queue_bytes_max + broker.message_bytes_max(),
         stall_max: Duration::MAX,
@@ -255,7 +256,7 @@ fn limits(router: &ConnectionLimits, broker: &Broker) -> ConnectionLimits {
     }
 }
 
-fn speaking() -> AmqpTransport {
+pub(super) fn speaking() -> AmqpTransport {
     AmqpTransport {
         frame_bytes_max: FRAME_BYTES_MAX,
         channels_max: 1,

@@ -123,7 +123,11 @@ fn write(found: &ConnectionView, node: &str, is_listed: bool, row: &mut Row<'_, 
     row.text("user_who_performed_action", &status.user);
     row.text("state", status.state);
     row.text("type", "network");
-    row.text("protocol", "AMQP 0-9-1");
+    let protocol = match about.protocol {
+        "" => "AMQP 0-9-1",
+        other => other,
+    };
+    row.text("protocol", protocol);
     row.text("auth_mechanism", about.mechanism);
     let end = |address: Option<SocketAddr>| match address {
         Some(address) => (address.ip().to_string(), address.port()),

@@ -35,6 +35,7 @@ mod leaving;
 mod management_api;
 mod meta_session;
 mod metrics;
+mod mqtt_homes;
 mod opening;
 mod prometheus;
 mod registry;

@@ -19,6 +19,7 @@ use crosstie_site::site::Site;
 use crosstie_transport::ConnectionLimits;
 
 use crate::conversing::{Conversing, Opened};
+use crate::mqtt_homes::MqttHomes;
 use crate::router::Router;
 use crate::status_page::Told;
 
@@ -77,7 +78,7 @@ impl Router {
                 let tls = certificate.as_ref();
                 let listening = self.listening(transport, timeout, limits, tls, earlier);
                 let kept = Arc::clone(&listening);
-                let server = Some(Arc::clone(&self.state.spaces) as _);
+                let server = Some(Arc::new(MqttHomes::of(&self.state)) as _);
                 let entrance = Entrance::new(realms, kept, transport, endpoints, http, server);
                 let entrance = Arc::new(entrance);
                 let endpoint = self.spoken(&transport.kind, &entrance);
@@ -97,11 +98,15 @@ impl Router {
 
     /// The endpoint of connections that lead to realms: MQTT alone, or the one that tells protocols apart.
     fn spoken(&self, kind: &TransportKind, entrance: &Arc<Entrance>) -> Arc<dyn Endpoint> {
-        let spaces = &self.state.spaces;
-        entrance
-            .mqtt_endpoints()
+        let (spaces, fleets) = (&self.state.spaces, &self.state.fleets);
+        let of_realms = entrance.mqtt_endpoints();
+        of_realms
+            .filter(|endpoint| endpoint.options.vhost.is_none())
             .for_each(|endpoint| spaces.open(endpoint));
         match (kind, &entrance.mqtt) {
+            (TransportKind::Mqtt(_), Some(mqtt)) if mqtt.options.vhost.is_some() => {
+                Arc::new(fleets.listener(entrance, mqtt))
+            }
             (TransportKind::Mqtt(_), Some(mqtt)) => Arc::new(spaces.listener(entrance, mqtt)),
             _ => Arc::clone(entrance) as _,
         }

@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use crosstie_broker::{self as amqp, Broker};
 use crosstie_config as model;
+use crosstie_fleets::{BrokerPlace, Fleets};
 use crosstie_front::bounds::Bounds;
 use crosstie_front::certificate::Certificate;
 use crosstie_front::watch::Watch;
@@ -17,7 +18,7 @@ use crosstie_site::programs::Hosting;
 use crosstie_site::request_counts::Requests;
 use crosstie_site::services::Grounds;
 use crosstie_spaces::Spaces;
-use parking_lot::{Mutex, MutexGuard, RwLock};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::runtime::Handle;
 
 use crate::joint_state::JointState;
@@ -43,7 +44,9 @@ pub(crate) struct Registry {
     /// The certificates of running listeners.
     certificates: Mutex<Vec<Weak<Certificate>>>,
     /// The broker of AMQP transports, unless AMQP is stopped.
-    amqp: RwLock<Option<Arc<Broker>>>,
+    amqp: BrokerPlace,
+    /// The MQTT clients of its vhosts.
+    pub(crate) fleets: Arc<Fleets>,
     is_amqp_stopped: AtomicBool,
     /// Set until the store of stopped AMQP is closed.
     pub(crate) is_amqp_stopping: AtomicBool,
@@ -71,6 +74,7 @@ impl Registry {
         };
         let realms = Realms::new(node, limits, worker.says_goodbye, &bounds, keeper);
         let realms = Arc::new(realms);
+        let amqp = BrokerPlace::default();
         Self {
             grounds: Grounds {
                 realms: Arc::clone(&realms),
@@ -89,7 +93,8 @@ impl Registry {
             addresses: Mutex::default(),
             testees: Mutex::default(),
             certificates: Mutex::default(),
-            amqp: RwLock::default(),
+            fleets: Fleets::new(&amqp, limits),
+            amqp,
             is_amqp_stopped: AtomicBool::new(false),
             is_amqp_stopping: AtomicBool::new(false),
             api: Mutex::default(),

@@ -423,6 +423,10 @@ fn is_for_good(reason: &str) -> bool {
 }
 
 /// Appends what `write` writes, in a frame if the connection has frames.
+#[expect(
+    clippy::result_unit_err,
+    reason = "a connection's queue wants this form, and nobody reads the error"
+)]
 pub fn write_framed(
     is_framed: bool,
     out: &mut Vec<u8>,

@@ -117,10 +117,10 @@ impl<H: Home> Conversation<H> {
                             Err(end) => Step::End(end),
                         }
                     }
+                    Ok(Decoded::Incomplete { wanted }) => Step::Wanted(wanted),
+                    Err(e) => Step::End(self.fault(&e)),
                 }
-                Ok(Decoded::Incomplete { wanted }) => Step::Wanted(wanted),
-                Err(e) => Step::End(self.fault(&e)),
-            },
+            }
             State::Over => Step::Done {
                 consumed: input.len(),
                 steps: 0,
@@ -306,7 +306,7 @@ impl<H: Home> Conversation<H> {
     }
 
     fn is_held_back(&self) -> bool {
-        matches!(&self.state, State::Open(open) if open.client().is_held_back())
+        matches!(&self.state, State::Open(open) if H::is_held_back(open))
     }
 
     /// Looks whether input may be handled.
@@ -448,8 +448,8 @@ impl<H: Home> Drop for Conversation<H> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ground::Ground;
     use crate::open::Open;
-    use crate::spaces::Ground;
 
     #[test]
     fn an_idle_conversation_costs_little() {

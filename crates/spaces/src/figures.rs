@@ -28,15 +28,21 @@ pub enum Dropped {
     Unmapped,
     /// The payload does not fit its mapping.
     Payload,
+    /// It exceeds the receiver's maximum packet size, or its output queue. Clients of a vhost.
+    Large,
+    /// It was delivered, and not retained, at a bound. Clients of a vhost.
+    RetainedMax,
 }
 
 impl Dropped {
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 7] = [
         Self::Denied,
         Self::NoUri,
         Self::NoTopic,
         Self::Unmapped,
         Self::Payload,
+        Self::Large,
+        Self::RetainedMax,
     ];
 
     /// The name in the metrics.
@@ -47,6 +53,8 @@ impl Dropped {
             Self::NoTopic => "no_topic",
             Self::Unmapped => "unmapped",
             Self::Payload => "payload",
+            Self::Large => "large",
+            Self::RetainedMax => "retained_max",
         }
     }
 }

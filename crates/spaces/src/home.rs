@@ -53,6 +53,9 @@ pub trait Home: Send + Sync + Sized + 'static {
     /// Whether an outcome is due before the next packet.
     fn waits(open: &Self::Open) -> bool;
 
+    /// Whether the outcome that is due may be long in coming.
+    fn is_held_back(open: &Self::Open) -> bool;
+
     /// Ends a client's connection: a client of MQTT 5 learns the reason.
     fn end(open: &Self::Open, reason: ReasonCode);
 

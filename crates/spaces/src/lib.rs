@@ -40,10 +40,10 @@ mod spaces;
 mod talk;
 mod will;
 
-pub use crosstie_mqtt::PacketType;
-pub use crosstie_topics::Counts;
 pub use client::write_framed;
 pub use conversation::{Conversation, End, State, Step};
+pub use crosstie_mqtt::PacketType;
+pub use crosstie_topics::Counts;
 pub use durable::{SpaceStore, SpaceStoreStatus};
 pub use figures::{Dropped, Figures};
 pub use frames::Frames;

@@ -9,10 +9,10 @@ use crosstie_topics::{self as topics, Connected, Content};
 
 use crate::client::Client;
 use crate::conversation::{Conversation, End, State};
+use crate::ground::Ground;
 use crate::names;
 use crate::open::Open;
 use crate::space::{Owner, RECEIVE_MAX};
-use crate::spaces::Ground;
 use crate::talk::{LoggedIn, Said, Talk};
 
 /// A client that has sent CONNECT.
@@ -92,7 +92,7 @@ impl Conversation<Ground> {
             LoggedIn::Refused(reason) => refused(login, End::Reason(reason)),
             LoggedIn::TurnedBack => refused(login, End::Silent),
             // The topics are those of the listener's realm.
-            LoggedIn::As(_, realm) if realm != self.ground.endpoint.options.realm => {
+            LoggedIn::As(_, realm) if realm != self.ground.endpoint.options.realm() => {
                 self.state = State::LoggingIn(login);
                 Err(End::Reason(ReasonCode::NotAuthorized))
             }

@@ -52,7 +52,7 @@ impl Spaces {
 
     /// Makes the space of a listener, before its first connection.
     pub fn open(&self, endpoint: &MqttEndpoint) {
-        self.space(&endpoint.options.realm);
+        self.space(endpoint.options.realm());
     }
 
     /// Makes the space of a realm with its store, before the realm runs. Without a store, a space that had one is
@@ -134,7 +134,7 @@ impl Spaces {
     }
 
     fn ground(&self, entrance: Arc<Entrance>, endpoint: Arc<MqttEndpoint>) -> Arc<Ground> {
-        let space = self.space(&endpoint.options.realm);
+        let space = self.space(endpoint.options.realm());
         Arc::new(Ground {
             entrance,
             endpoint,
@@ -228,6 +228,10 @@ impl Home for Ground {
 
     fn waits(open: &Open) -> bool {
         open.waits()
+    }
+
+    fn is_held_back(open: &Open) -> bool {
+        open.client().is_held_back()
     }
 
     fn end(open: &Open, reason: ReasonCode) {

@@ -83,7 +83,7 @@ impl Talk {
         };
         let features = ClientFeatures::from_iter([ClientFeature::PublisherPayloadPassthruMode]);
         let details = hello(connect, takes_certificates);
-        let realm = &endpoint.options.realm;
+        let realm = endpoint.options.realm();
         let flow = talk
             .session
             .begin_handshake(realm, &details, features.elsewhere());

@@ -19,6 +19,7 @@ const FILES_MAX: &[(&str, usize)] = &[
     ("broker", 11),
     ("site", 5),
     ("spaces", 4),
+    ("fleets", 6),
     ("router", 7),
     ("node", 2),
     ("bench", 7),

@@ -65,7 +65,9 @@ fn open_to_all(transport: &Transport, realms: &[Realm]) -> Option<(String, Strin
     let websockets = transport.kind.websockets();
     let websockets = websockets.iter().map(|websocket| &websocket.auth);
     let mqtt = transport.kind.mqtt();
-    let mqtt = mqtt.iter().map(|mqtt| &mqtt.auth);
+    // The users of a broker have passwords.
+    let mqtt = mqtt.iter().filter(|mqtt| mqtt.options.vhost.is_none());
+    let mqtt = mqtt.map(|mqtt| &mqtt.auth);
     let services = transport.kind.web_services().into_iter();
     let long_polls = services.filter_map(|service| match service {
         WebService::LongPoll(long_poll) => Some(&long_poll.session.auth),

@@ -17,6 +17,12 @@ impl Builder<'_> {
         for (view, transport) in worker.objects("transports").zip(transports) {
             for mqtt in transport.kind.mqtt() {
                 let options = &mqtt.options;
+                if options.vhost.is_some() && worker.given("amqp").is_none() {
+                    let message =
+                        "\"vhost\" of MQTT needs the worker's \"amqp\", which has the vhosts";
+                    self.problems
+                        .push(Problem::error(view.span, message.to_owned()));
+                }
                 if options.mapping.is_empty() {
                     continue;
                 }
@@ -25,12 +31,36 @@ impl Builder<'_> {
                     continue;
                 };
                 if other.mapping != options.mapping {
-                    let realm = quoted(&options.realm);
+                    let realm = quoted(options.realm());
                     let message = format!(
                         "another transport with MQTT of realm {realm} has another \"payload_mapping\""
                     );
                     self.problems.push(Problem::error(view.span, message));
                 }
+            }
+        }
+    }
+
+    /// Checks that the topics have one home, and that the other keys are those of that home.
+    fn check_home(&mut self, options: View<'_>, read: &MqttOptions) {
+        let (home, others): (_, &[&str]) = match (&read.realm, &read.vhost) {
+            (Some(_), None) => ("realm", &["exchange", "prefetch", "anonymous_user"]),
+            (None, Some(_)) => ("vhost", &["auth", "payload_mapping", "role"]),
+            (Some(_), Some(_)) => {
+                let message = "expected \"realm\" or \"vhost\", got both";
+                return self.error(options, "vhost", message);
+            }
+            (None, None) => {
+                let message = "expected \"realm\" or \"vhost\", got neither";
+                return self
+                    .problems
+                    .push(Problem::error(options.span, message.to_owned()));
+            }
+        };
+        for other in others {
+            if options.given(other).is_some() {
+                let message = format!("{} has no effect with {}", quoted(other), quoted(home));
+                self.error(options, other, message);
             }
         }
     }
@@ -49,10 +79,12 @@ impl Builder<'_> {
             }
         }
         let read = MqttOptions::read(options);
+        self.check_home(options, &read);
         if let Some(realms) = place.realms()
-            && !realms.iter().any(|realm| realm.name == read.realm)
+            && let Some(name) = &read.realm
+            && !realms.iter().any(|realm| realm.name == *name)
         {
-            let message = format!("the worker has no realm {}", quoted(&read.realm));
+            let message = format!("the worker has no realm {}", quoted(name));
             self.error(options, "realm", message);
         }
         let mapping = options

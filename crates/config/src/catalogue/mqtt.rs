@@ -13,7 +13,20 @@ tables! {
     /// MQTT on a listener.
     #[derive(Clone, Debug, PartialEq)]
     pub struct MqttOptions = pub(crate) static MQTT_OPTIONS("transports[mqtt].options", "options of MQTT") {
-        realm: String = text(Rule::RealmName).required(), "Realm of the topics. Each client is a session of the realm.";
+        realm: Option<String> = text(Rule::RealmName).otherwise("none: `vhost` is given"),
+            "Realm of the topics. Each client is a session of the realm. A listener has a realm or a vhost.";
+        vhost: Option<String> = text(Rule::ShortText).otherwise("none: `realm` is given").environment().own(),
+            "AMQP vhost of the topics: subscriptions are queues of it, with the names, bindings and arguments of RabbitMQ's \
+             MQTT plugin. The broker's users log in. A user name of the form `vhost:user` selects another vhost.";
+        exchange: String = text(Rule::ShortText).or_text("amq.topic").own(),
+            "Topic exchange of publications and bindings, with `vhost`.";
+        prefetch: u16 = integer(1, 65_535).or(10).own(),
+            "Maximum number of messages with QoS 1 that a client has not acknowledged, with `vhost`. A smaller receive \
+             maximum of an MQTT 5 client applies in its place. Further messages wait in the client's queue.";
+        anonymous_user: Option<String> = text(Rule::ShortText)
+            .otherwise("none: clients without a user name are refused").own(),
+            "User of clients that send no user name, with `vhost`. RabbitMQ's default is `guest`, which logs in from the same \
+             machine only.";
         "role" = text(Rule::Any).inert("a client has the role that its login gives");
         "payload_mapping" = map(Rule::Uri, &PAYLOAD)
             .otherwise("the built-in rules for all topics"),
@@ -62,6 +75,13 @@ static PAYLOAD: Kind = tagged(&PAYLOAD_MAPPING);
 
 tables! {
     pub(crate) words PAYLOAD_SERIALIZERS("serializers[]") { "json", "msgpack", "cbor" }
+}
+
+impl MqttOptions {
+    /// The realm of the topics; empty if they belong to a vhost.
+    pub fn realm(&self) -> &str {
+        self.realm.as_deref().unwrap_or_default()
+    }
 }
 
 /// The conversion of payloads between MQTT and WAMP.

@@ -1,4 +1,4 @@
-//! The metrics of MQTT: packets of the process, and the contents of each realm's topic space.
+//! The metrics of MQTT: packets of the process, and the contents of each realm's topic space and each vhost's fleet.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use prometheus_client::registry::Registry;
 
 use crate::registry::Registry as Router;
 
-/// Worker and realm.
+/// Worker, and realm or vhost.
 type Labels = [(&'static str, String); 2];
 
 /// A name, a help text, and the number.
@@ -79,6 +79,7 @@ pub(super) fn register(registry: &mut Registry, routers: &[Arc<Router>]) {
                 add_dropped(reason, count(&counts));
             }
         }
+        add_fleets(router, &families);
     }
     for (family, (name, help, _)) in families.into_iter().zip(HELD) {
         registry.register(name, help, family);
@@ -120,4 +121,20 @@ pub(super) fn register(registry: &mut Registry, routers: &[Arc<Router>]) {
         }
     }
     registry.register("mqtt_packets", "MQTT packets by type", packets);
+}
+
+/// Adds the numbers of vhosts; their queues have those of sessions and messages.
+fn add_fleets(router: &Router, families: &[Family<Labels, Gauge>]) {
+    for (vhost, fleet) in router.fleets.counts() {
+        let labels = [("worker", router.id().to_owned()), ("vhost", vhost)];
+        for (family, (name, ..)) in families.iter().zip(HELD) {
+            let count = match name {
+                "mqtt_connections" => fleet.connections,
+                "mqtt_retained_messages" => fleet.retained_messages,
+                "mqtt_retained_bytes" => fleet.retained_bytes,
+                _ => continue,
+            };
+            family.get_or_create(&labels).set(count as i64);
+        }
+    }
 }

@@ -62,7 +62,7 @@ const LEFT_OUT: &[(&str, &str)] = &[
         "log.",
         "the log goes to the standard error stream; `--loglevel` filters it",
     ),
-    ("mqtt.", "MQTT leads to WAMP realms, not to vhosts"),
+    ("mqtt.", "add a transport of type `mqtt` with `vhost`"),
     ("net_ticktime", "it is about clusters of Erlang"),
     ("prometheus.path", "the path is /metrics"),
     (

@@ -1,0 +1,30 @@
+//! MQTT in AMQP vhosts, laid out as RabbitMQ's MQTT plugin does: a client's subscriptions are queues and bindings, and its
+//! publications go through a topic exchange.
+//!
+//! ```text
+//! spaces' conversation (CONNECT, packets) ─▶ login ─▶ open
+//!                                                      │ methods (names, translation)   ┌───────────────┐
+//!                                                      └────────────────────────────────▶ broker's guest│
+//!                     client's socket ◀─ packets ◀─ deliveries ◀─ frames in a mailbox ──┤ in the vhost  │
+//!                                                                                       └───────────────┘
+//! ```
+//!
+//! A fleet is the MQTT clients of one vhost: it knows them by identifier, and has the retained messages. All other state is
+//! the vhost's.
+
+mod deliveries;
+mod fleet;
+mod fleets;
+mod ground;
+mod inbound;
+mod login;
+mod member;
+mod names;
+mod open;
+mod properties;
+mod retained;
+mod session;
+mod subscribing;
+
+pub use fleet::FleetCounts;
+pub use fleets::{BrokerPlace, Fleets, VhostListener};
