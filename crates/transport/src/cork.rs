@@ -217,6 +217,8 @@ fn flush_deferred(count_max: usize) -> bool {
         };
         connection.flush();
     }
+    // The owners of mailboxes among them have appended to other connections.
+    flush_touched();
     let is_more = DEFERRED.with_borrow(|deferred| !deferred.is_empty());
     if !is_more {
         APPENDED_BYTES.set(0);

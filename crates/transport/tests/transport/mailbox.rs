@@ -1,11 +1,12 @@
 //! Connections without a socket: requests take the queue in order and within the same bounds.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 
 use bytes::Bytes;
 use crosstie_transport::{
-    Connection, ConnectionLimits, Kind, PeerAddress, Portion, Refused, Taken, uncork,
+    Connection, ConnectionLimits, Kind, Owner, PeerAddress, Portion, Refused, Taken, uncork,
 };
 
 use crate::rig::{append, generous, limits, run};
@@ -179,5 +180,69 @@ fn the_end_wakes_requests_and_drops_the_queue() {
         connection.offered(|| false).await;
         assert_eq!(connection.take(Portion::All), Taken::Over);
         assert_eq!(append(&connection, &item("a")), Err(Refused::Gone));
+    });
+}
+
+/// Passes on what its mailbox receives.
+struct Forwarder {
+    own: Weak<Self>,
+    from: OnceLock<Arc<Connection>>,
+    to: OnceLock<Arc<Connection>>,
+    told: AtomicUsize,
+}
+
+impl Forwarder {
+    /// One that passes it on to a mailbox, or keeps it.
+    fn new(to: Option<Arc<Connection>>) -> Arc<Self> {
+        let forwarder = Arc::new_cyclic(|own: &Weak<Self>| Self {
+            own: own.clone(),
+            from: OnceLock::new(),
+            to: to.map_or_else(OnceLock::new, OnceLock::from),
+            told: AtomicUsize::new(0),
+        });
+        let peer = PeerAddress::Tcp(SocketAddr::from(([127, 0, 0, 1], 1)));
+        let owner = forwarder.own.clone();
+        let from = Connection::owned_mailbox(peer, None, usize::MAX, generous(), owner);
+        let _ = forwarder.from.set(Arc::new(from));
+        forwarder
+    }
+
+    fn mailbox(&self) -> &Arc<Connection> {
+        self.from.get().expect("is set")
+    }
+}
+
+impl Owner for Forwarder {
+    fn offered(&self) {
+        self.told.fetch_add(1, Ordering::Relaxed);
+        if let (Some(to), Taken::Bytes(bytes)) = (self.to.get(), self.mailbox().take(Portion::All))
+        {
+            assert_eq!(append(to, &bytes), Ok(()));
+        }
+    }
+
+    fn resumed(&self) {}
+}
+
+#[test]
+fn what_owners_append_in_a_large_fan_out_is_flushed_too() {
+    run(async {
+        let last: Vec<_> = (0..200).map(|_| Forwarder::new(None)).collect();
+        let mailboxes = last.iter().map(|last| Arc::clone(last.mailbox()));
+        let first: Vec<_> = mailboxes.map(|to| Forwarder::new(Some(to))).collect();
+        for forwarder in &first {
+            assert_eq!(append(forwarder.mailbox(), &item("x")), Ok(()));
+        }
+        uncork();
+        while first
+            .iter()
+            .any(|first| first.told.load(Ordering::Relaxed) == 0)
+        {
+            tokio::task::yield_now().await;
+        }
+        tokio::task::yield_now().await;
+        for last in &last {
+            assert_eq!(last.told.load(Ordering::Relaxed), 1);
+        }
     });
 }
