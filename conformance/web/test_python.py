@@ -144,7 +144,8 @@ def test_applications_that_fail(site: Http, node: Site):
     node.says("what a pity", role="WSGI")
     injected = site.get("/app/injects")
     assert injected.header("set-cookie") is None
-    with pytest.raises(http.client.IncompleteRead):
+    # On a busy machine the connection may end before the head was sent.
+    with pytest.raises((http.client.IncompleteRead, http.client.RemoteDisconnected)):
         site.get("/app/half")
     assert site.get("/app").status == 200
 
