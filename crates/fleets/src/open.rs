@@ -28,17 +28,14 @@ pub(crate) struct Open {
 /// How far a packet is handled.
 pub(crate) enum Progress {
     Done,
-    /// The rest follows in another turn.
-    Part,
+    /// So many filters are handled. The rest follows in another turn.
+    Part(usize),
     /// The rest follows once an outcome is there.
     Waits,
 }
 
-/// Steps of a packet, of which the vhost's methods are the most.
+/// Steps of a packet or a filter, of which the vhost's methods are the most.
 const STEPS: u32 = 32;
-
-/// Steps of a part of SUBSCRIBE or UNSUBSCRIBE.
-const PART_STEPS: u32 = 16 * STEPS;
 
 impl Open {
     pub(crate) fn new(member: Arc<Member>, fleet: Arc<Fleet>) -> Self {
@@ -87,9 +84,9 @@ impl Open {
         self.is_again = !matches!(progress, Progress::Done);
         Ok(match progress {
             Progress::Waits => Step::Halt { consumed: 0 },
-            Progress::Part => Step::Done {
+            Progress::Part(filters) => Step::Done {
                 consumed: 0,
-                steps: PART_STEPS,
+                steps: STEPS.saturating_mul(u32::try_from(filters).unwrap_or(u32::MAX)),
             },
             Progress::Done if self.waits() => Step::Halt { consumed },
             Progress::Done => Step::Done {

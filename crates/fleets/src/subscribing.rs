@@ -21,8 +21,10 @@ use crate::session::Session;
 /// A client has a queue for each.
 const QUALITIES: [QoS; 2] = [QoS::AtMostOnce, QoS::AtLeastOnce];
 
-/// Number of filters of a packet that are handled at a time: each takes up to four methods of the vhost.
-const FILTERS_AT_ONCE: usize = 16;
+/// Number of filters of a packet that are handled at a time: each takes up to four methods of the vhost. Those of a large
+/// packet are more, since each part decodes the packet again.
+const FILTERS_AT_ONCE: usize = 64;
+const PARTS_MAX: usize = 64;
 
 /// Maximum number of filters of a client.
 const FILTERS_MAX: usize = 10_000;
@@ -49,10 +51,11 @@ impl Open {
         }
         let mut inner = self.member.lock();
         let inner = &mut *inner;
+        let at_once = at_once(subscribe.subscriptions.iter().count());
         let left = subscribe.subscriptions.iter().skip(self.codes.len());
         for (number, subscription) in left.enumerate() {
-            if number == FILTERS_AT_ONCE {
-                return Ok(Progress::Part);
+            if number == at_once {
+                return Ok(Progress::Part(number));
             }
             let (filter, options) = (subscription.filter, subscription.options);
             let is_v5 = self.member.version.is_v5();
@@ -126,10 +129,11 @@ impl Open {
     ) -> Result<Progress, End> {
         let mut inner = self.member.lock();
         let inner = &mut *inner;
+        let at_once = at_once(unsubscribe.filters.iter().count());
         let left = unsubscribe.filters.iter().skip(self.codes.len());
         for (number, filter) in left.enumerate() {
-            if number == FILTERS_AT_ONCE {
-                return Ok(Progress::Part);
+            if number == at_once {
+                return Ok(Progress::Part(number));
             }
             let Some(guest) = &mut inner.guest else {
                 return Err(End::Begun);
@@ -162,6 +166,11 @@ impl Open {
         }));
         Ok(Progress::Done)
     }
+}
+
+/// Number of filters, of so many, that are handled at a time.
+fn at_once(filters: usize) -> usize {
+    FILTERS_AT_ONCE.max(filters / PARTS_MAX)
 }
 
 /// Approximate memory of a filter.
