@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
+from functools import partial
 from pathlib import Path
 
+from rig import benches
 from rig.nats import PROGRAM
-from rig.router import binary
 from rig.windows import widening
 
 # As short as a round can be: nothing here looks at how fast anything is.
@@ -26,16 +26,7 @@ COUNTED = {
 }
 
 
-def bench(*arguments: object, path: str | None = None) -> subprocess.CompletedProcess[str]:
-    """Run the bench to its end."""
-    return subprocess.run(
-        [str(binary()), "bench", "fabric", *map(str, arguments)],
-        text=True,
-        capture_output=True,
-        timeout=240,
-        env=os.environ if path is None else {**os.environ, "PATH": path},
-        stdin=subprocess.DEVNULL,
-    )
+bench = partial(benches.bench, "fabric")
 
 
 def test_all_are_measured_with_nats_beside_them(tmp_path: Path):
@@ -89,6 +80,6 @@ def test_all_are_measured_with_nats_beside_them(tmp_path: Path):
 
 
 def test_without_nats_server_it_says_how_to_get_it(tmp_path: Path):
-    done = bench(*ROUND, path=str(tmp_path))
+    done = bench(*ROUND, PATH=str(tmp_path))
     assert done.returncode == 2
     assert "go install github.com/nats-io/nats-server/v2@v" in done.stderr

@@ -2,37 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
-import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
-from rig.router import binary
+from rig import benches
 
 # As short as a round can be: nothing here looks at how fast anything is.
 SHORT = ("--runs", 1, "--seconds", 0.05, "--warm-up", 0.01, "--placement", "same-core")
 
 
-def bench(*arguments: object, path: str | None = None) -> subprocess.CompletedProcess[str]:
-    """Run the bench to its end."""
-    return subprocess.run(
-        [str(binary()), "bench", "http", *map(str, arguments)],
-        text=True,
-        capture_output=True,
-        timeout=240,
-        env=os.environ if path is None else {**os.environ, "PATH": path},
-        stdin=subprocess.DEVNULL,
-    )
-
-
-def rows(results: Path) -> dict[tuple[str, str], dict]:
-    """Return the rows of a results file that stand for all rounds, by case and subject."""
-    frame = json.loads(results.read_text())
-    assert frame["bench"] == "http"
-    sums = (row for row in frame["results"] if "round" not in row)
-    return {(row["case"], row["subject"]): row for row in sums}
+bench = partial(benches.bench, "http")
+rows = partial(benches.summaries, name="http")
 
 
 def test_each_case_is_asked_for(tmp_path: Path):
@@ -79,7 +61,7 @@ def test_a_web_server_is_asked_for_the_file_alone(tmp_path: Path):
 
 
 def test_absent_peers_are_named(tmp_path: Path):
-    done = bench("--case", "file", "--peer", "crossbar", *SHORT, path=str(tmp_path))
+    done = bench("--case", "file", "--peer", "crossbar", *SHORT, PATH=str(tmp_path))
     assert done.returncode == 1, done.stdout + done.stderr
     assert "crossbar: absent from PATH; to get it: pip install crossbar" in done.stdout
 

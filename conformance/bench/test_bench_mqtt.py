@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
+from rig import benches
 from rig import mosquitto as judge
+from rig.benches import summaries
 from rig.mosquitto import Mosquitto
-from rig.router import binary
 
 needs_mosquitto = pytest.mark.skipif(
     not judge.is_installed(), reason="there is no mosquitto: apt-get install mosquitto"
@@ -24,22 +24,7 @@ MESSAGES = ("fan-out", "fan-out-paced", "fan-in", "qos-0", "qos-1", "qos-2", *KE
 CASES = (*MESSAGES, "connections", "connections-tls", "idle")
 
 
-def bench(*arguments: object) -> subprocess.CompletedProcess[str]:
-    """Run the bench to its end."""
-    return subprocess.run(
-        [str(binary()), "bench", "mqtt", *map(str, arguments)],
-        text=True,
-        capture_output=True,
-        timeout=180,
-        stdin=subprocess.DEVNULL,
-    )
-
-
-def summaries(path: Path) -> dict[tuple[str, str], dict]:
-    """Return the rows of a results file that stand for all rounds, by case and subject."""
-    frame = json.loads(path.read_text())
-    rows = (row for row in frame["results"] if "round" not in row)
-    return {(row["case"], row["subject"]): row for row in rows}
+bench = partial(benches.bench, "mqtt")
 
 
 def check(case: str, metrics: dict) -> None:

@@ -9,9 +9,11 @@ import signal
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import pytest
+from rig import benches
 from rig.router import ROOT, Router, binary
 from rig.waiting import await_true
 from rig.windows import widening
@@ -25,16 +27,8 @@ SHORT = (*ROUND, "--seconds", "1")
 LINE = re.compile(r"\[(?P<name>[\w-]+)\] - average round-trip time \(ms\): (?P<ms>[\d.]+)$")
 
 
-def bench(*arguments: object, timeout: float = 120, **variables: str):
-    """Run the bench to its end."""
-    return subprocess.run(
-        [str(binary()), "bench", "node", *map(str, arguments)],
-        text=True,
-        capture_output=True,
-        timeout=timeout,
-        stdin=subprocess.DEVNULL,
-        env={**os.environ, **variables},
-    )
+bench = partial(benches.bench, "node")
+summaries = partial(benches.summaries, name="node")
 
 
 def shown(seconds: float, results: Path, *arguments: object, **variables: str):
@@ -48,14 +42,6 @@ def shown(seconds: float, results: Path, *arguments: object, **variables: str):
         return "--seconds is too short" not in done.stdout
 
     return widening(seconds, measure, is_enough, (1, 4, 12))
-
-
-def summaries(path: Path) -> dict[tuple[str, str], dict]:
-    """Return the rows of a results file that stand for all rounds, by case and subject."""
-    frame = json.loads(path.read_text())
-    assert frame["bench"] == "node"
-    rows = (row for row in frame["results"] if "round" not in row)
-    return {(row["case"], row["subject"]): row for row in rows}
 
 
 # --- the node

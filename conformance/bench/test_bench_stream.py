@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import resource
 import signal
@@ -11,9 +10,9 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
+from rig.benches import summaries
 from rig.router import binary
 from rig.windows import widening
 
@@ -39,13 +38,6 @@ def bench(*arguments: object, descriptors: int | None = None, timeout: float = 6
 ROUND = ("--runs", 1, "--warm-up", 0.01, "--placement", "same-core")
 SECONDS = 0.02
 SHORT = (*ROUND, "--seconds", SECONDS)
-
-
-def summaries(path: Path) -> dict[tuple[str, str], dict]:
-    """Return the rows of a results file that stand for all rounds, by case and subject."""
-    frame = json.loads(path.read_text())
-    rows = (row for row in frame["results"] if "round" not in row)
-    return {(row["case"], row["subject"]): row for row in rows}
 
 
 @pytest.fixture

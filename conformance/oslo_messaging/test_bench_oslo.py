@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 import pytest
+from rig.benches import bench, summaries
 from rig.router import ROOT, binary
 
 # The place in which the suite of oslo.messaging's own tests installs it.
@@ -26,17 +27,6 @@ needs_rabbitmq = pytest.mark.skipif(
 )
 
 
-def bench(*arguments: object, timeout: float = 120):
-    """Run a bench to its end."""
-    return subprocess.run(
-        [str(binary()), "bench", *map(str, arguments)],
-        text=True,
-        capture_output=True,
-        timeout=timeout,
-        stdin=subprocess.DEVNULL,
-    )
-
-
 def words(text: str) -> str:
     """Return a text without its line breaks."""
     return " ".join(text.split())
@@ -44,13 +34,6 @@ def words(text: str) -> str:
 
 # As short as a round can be: nothing here looks at how fast anything is.
 SHORT = ("--runs", 1, "--seconds", 0.05, "--warm-up", 0.02, "--placement", "same-core")
-
-
-def summaries(path: Path) -> dict[tuple[str, str], dict]:
-    """Return the rows of a results file that stand for all rounds, by case and subject."""
-    frame = json.loads(path.read_text())
-    rows = (row for row in frame["results"] if "round" not in row)
-    return {(row["case"], row["subject"]): row for row in rows}
 
 
 def commands() -> list[str]:
