@@ -6,249 +6,69 @@ use crosstie_tidy::{Member, manifest, members, sources};
 
 /// Every edge that there may be. A new one is a change of the design: it belongs into
 /// ARCHITECTURE.md in the same commit.
-const EDGES: &[(&str, &[&str])] = &[
-    ("amqp", &[]),
-    ("mqtt", &[]),
-    ("wamp", &[]),
-    ("collections", &[]),
-    ("disk", &[]),
-    ("features", &[]),
-    ("script", &[]),
-    ("nats", &[]),
-    ("fabric", &["routing", "wamp"]),
-    ("auth", &["amqp", "wamp"]),
-    ("metadata", &["auth", "queues"]),
-    ("queues", &["amqp", "auth", "collections"]),
-    ("topics", &["collections", "mqtt"]),
-    ("routing", &["collections", "wamp"]),
-    ("config", &["auth", "joints", "routing", "wamp"]),
-    ("joints", &[]),
-    ("rlinks", &["wamp"]),
-    ("web", &["wamp"]),
-    ("scenario", &["wamp"]),
-    ("conformance", &["client", "scenario", "wamp"]),
-    ("jetstream", &["nats"]),
-    ("ledger", &["amqp", "queues"]),
-    ("store", &["amqp", "disk", "queues", "routing", "wamp"]),
-    ("streams", &["amqp", "disk", "queues"]),
-    ("transport", &["collections"]),
-    ("testee", &["transport", "wamp"]),
-    ("client", &["auth", "wamp"]),
-    ("front", &["auth", "collections", "config", "transport"]),
-    (
-        "realms",
-        &[
-            "auth",
-            "collections",
-            "config",
-            "fabric",
-            "front",
-            "jetstream",
-            "nats",
-            "routing",
-            "store",
-            "transport",
-            "wamp",
-            "web",
-        ],
-    ),
-    (
-        "broker",
-        &[
-            "amqp",
-            "auth",
-            "collections",
-            "config",
-            "front",
-            "jetstream",
-            "ledger",
-            "metadata",
-            "nats",
-            "queues",
-            "store",
-            "streams",
-            "transport",
-        ],
-    ),
-    (
-        "mgmt",
-        &["amqp", "auth", "broker", "metadata", "queues", "transport"],
-    ),
-    (
-        "site",
-        &[
-            "config",
-            "front",
-            "realms",
-            "routing",
-            "transport",
-            "wamp",
-            "web",
-        ],
-    ),
-    (
-        "spaces",
-        &[
-            "config",
-            "front",
-            "mqtt",
-            "realms",
-            "routing",
-            "store",
-            "topics",
-            "transport",
-            "wamp",
-        ],
-    ),
-    (
-        "fleets",
-        &[
-            "amqp",
-            "broker",
-            "config",
-            "front",
-            "mqtt",
-            "realms",
-            "spaces",
-            "transport",
-        ],
-    ),
-    (
-        "router",
-        &[
-            "amqp",
-            "auth",
-            "broker",
-            "client",
-            "collections",
-            "config",
-            "fabric",
-            "fleets",
-            "front",
-            "joints",
-            "mgmt",
-            "realms",
-            "rlinks",
-            "routing",
-            "site",
-            "spaces",
-            "testee",
-            "transport",
-            "wamp",
-            "web",
-        ],
-    ),
-    ("node", &["client", "config", "router"]),
-    ("amqp-client", &["amqp"]),
-    ("oslo", &["amqp", "amqp-client", "joints"]),
-    ("wan", &[]),
-    (
-        "bench",
-        &[
-            "amqp", "client", "mqtt", "nats", "oslo", "terminal", "wamp", "wan",
-        ],
-    ),
-    ("report", &[]),
-    ("terminal", &["client"]),
-    (
-        "cli",
-        &[
-            "amqp",
-            "amqp-client",
-            "auth",
-            "client",
-            "config",
-            "fabric",
-            "jetstream",
-            "ledger",
-            "metadata",
-            "nats",
-            "node",
-            "queues",
-            "store",
-            "terminal",
-            "wamp",
-        ],
-    ),
-    ("crosstie", &["cli", "features"]),
-    (
-        "lab",
-        &[
-            "bench",
-            "client",
-            "conformance",
-            "features",
-            "oslo",
-            "report",
-            "terminal",
-            "testee",
-            "transport",
-            "wamp",
-            "wan",
-        ],
-    ),
-    ("tidy", &[]),
-    (
-        "sim",
-        &[
-            "amqp", "auth", "fabric", "ledger", "queues", "routing", "wamp",
-        ],
-    ),
-    (
-        "fuzz",
-        &[
-            "amqp",
-            "auth",
-            "fabric",
-            "jetstream",
-            "joints",
-            "ledger",
-            "mqtt",
-            "nats",
-            "queues",
-            "routing",
-            "scenario",
-            "store",
-            "streams",
-            "topics",
-            "transport",
-            "wamp",
-            "web",
-        ],
-    ),
-];
+const EDGES: &str = "\
+amqp:
+mqtt:
+wamp:
+collections:
+disk:
+features:
+script:
+nats:
+fabric: routing wamp
+auth: amqp wamp
+metadata: auth queues
+queues: amqp auth collections
+topics: collections mqtt
+routing: collections wamp
+config: auth joints routing wamp
+joints:
+rlinks: wamp
+web: wamp
+scenario: wamp
+conformance: client scenario wamp
+jetstream: nats
+ledger: amqp queues
+store: amqp disk queues routing wamp
+streams: amqp disk queues
+transport: collections
+testee: transport wamp
+client: auth wamp
+front: auth collections config transport
+realms: auth collections config fabric front jetstream nats routing store transport wamp web
+broker: amqp auth collections config front jetstream ledger metadata nats queues store streams transport
+mgmt: amqp auth broker metadata queues transport
+site: config front realms routing transport wamp web
+spaces: config front mqtt realms routing store topics transport wamp
+fleets: amqp broker config front mqtt realms spaces transport
+router: amqp auth broker client collections config fabric fleets front joints mgmt realms rlinks routing site spaces testee transport wamp web
+node: client config router
+amqp-client: amqp
+oslo: amqp amqp-client joints
+wan:
+bench: amqp client mqtt nats oslo terminal wamp wan
+report:
+terminal: client
+cli: amqp amqp-client auth client config fabric jetstream ledger metadata nats node queues store terminal wamp
+crosstie: cli features
+lab: bench client conformance features oslo report terminal testee transport wamp wan
+tidy:
+sim: amqp auth fabric ledger queues routing wamp
+fuzz: amqp auth fabric jetstream joints ledger mqtt nats queues routing scenario store streams topics transport wamp web
+";
 
 /// The crates of each layer, from the lowest on; those beside the layers are in none.
-const LAYERS: &[&[&str]] = &[
-    &[
-        "amqp",
-        "collections",
-        "disk",
-        "features",
-        "mqtt",
-        "nats",
-        "script",
-        "wamp",
-    ],
-    &[
-        "auth", "config", "fabric", "joints", "ledger", "metadata", "queues", "rlinks", "routing",
-        "scenario", "topics", "web",
-    ],
-    &[
-        "amqp-client",
-        "jetstream",
-        "store",
-        "streams",
-        "transport",
-        "wan",
-    ],
-    &["client", "front", "oslo", "report", "testee"],
-    &["broker", "conformance", "realms", "terminal"],
-    &["bench", "fleets", "mgmt", "site", "spaces"],
-    &["router"],
-    &["node"],
-    &["cli", "lab"],
-    &["crosstie"],
+const LAYERS: &[&str] = &[
+    "amqp collections disk features mqtt nats script wamp",
+    "auth config fabric joints ledger metadata queues rlinks routing scenario topics web",
+    "amqp-client jetstream store streams transport wan",
+    "client front oslo report testee",
+    "broker conformance realms terminal",
+    "bench fleets mgmt site spaces",
+    "router",
+    "node",
+    "cli lab",
+    "crosstie",
 ];
 
 /// The crates that are not part of a program.
@@ -309,6 +129,20 @@ const IMPURE: &[&str] = &[
 /// The file with what clippy holds the pure crates to.
 const PURE_CLIPPY: &str = "crates/pure-clippy.toml";
 
+fn edges() -> impl Iterator<Item = (&'static str, Vec<&'static str>)> {
+    EDGES.lines().map(|line| {
+        let (name, dependencies) = line.split_once(':').expect("a crate and its edges");
+        (name, dependencies.split_whitespace().collect())
+    })
+}
+
+/// The number of the crate's layer.
+fn layer(name: &str) -> Option<usize> {
+    LAYERS
+        .iter()
+        .position(|layer| layer.split(' ').any(|member| member == name))
+}
+
 /// The member of the workspace with this name.
 fn pure(name: &str) -> Member {
     let mut members = members().into_iter();
@@ -333,12 +167,11 @@ fn clippy_watches_every_pure_crate() {
 
 #[test]
 fn crates_depend_only_downwards() {
-    let known: BTreeSet<_> = EDGES.iter().map(|(name, _)| (*name).to_owned()).collect();
+    let known: BTreeSet<_> = edges().map(|(name, _)| name.to_owned()).collect();
     let found: BTreeSet<_> = members().into_iter().map(|member| member.name).collect();
     assert_eq!(found, known, "the table of edges names every crate");
     for member in members() {
-        let (_, allowed) = EDGES
-            .iter()
+        let (_, allowed) = edges()
             .find(|(name, _)| *name == member.name)
             .expect("is known");
         let manifest = manifest(&member.folder);
@@ -358,22 +191,21 @@ fn crates_depend_only_downwards() {
 
 #[test]
 fn edges_lead_to_lower_layers() {
-    let layer = |name: &str| LAYERS.iter().position(|layer| layer.contains(&name));
     let mut within = Vec::new();
-    for (name, dependencies) in EDGES {
-        if BESIDE.contains(name) {
+    for (name, dependencies) in edges() {
+        if BESIDE.contains(&name) {
             assert_eq!(layer(name), None, "{name} is beside the layers");
             continue;
         }
         let own = layer(name).unwrap_or_else(|| panic!("{name} is in no layer"));
-        for dependency in *dependencies {
+        for dependency in dependencies {
             let below = layer(dependency).unwrap_or_else(|| panic!("{dependency} is in no layer"));
             assert!(
                 below <= own,
                 "{name} of layer {own} depends on {dependency} of layer {below}"
             );
             if below == own {
-                within.push((*name, *dependency));
+                within.push((name, dependency));
             }
         }
     }
@@ -399,7 +231,7 @@ fn architecture_has_the_layers() {
     }
     let expected: Vec<BTreeSet<&str>> = LAYERS
         .iter()
-        .map(|layer| layer.iter().copied().collect())
+        .map(|layer| layer.split(' ').collect())
         .collect();
     assert_eq!(found, expected, "ARCHITECTURE.md, \"Layers\"");
 }
