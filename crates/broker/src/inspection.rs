@@ -200,7 +200,13 @@ impl SharedVhost {
 
     /// Its counts, with the messages of its queues.
     pub fn counts_walked(&self) -> Counts {
-        self.counts(&self.unsorted_queues())
+        let parts = self.list(Vhost::messages_part);
+        let sum = |of: usize| parts.iter().map(|part| part[of]).sum();
+        Counts {
+            messages_ready: sum(0),
+            messages_unacknowledged: sum(1),
+            ..self.totals()
+        }
     }
 
     /// Its exchanges, by name.

@@ -38,7 +38,7 @@ impl SharedVhost {
     }
 
     pub fn status(&self) -> VhostStatus {
-        let counts = self.counts(&self.unsorted_queues());
+        let counts = self.counts_walked();
         VhostStatus {
             name: self.name.to_string(),
             queues: counts.queues,

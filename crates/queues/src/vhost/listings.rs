@@ -21,6 +21,19 @@ impl<H> Vhost<H> {
         }
     }
 
+    /// The messages of these queues alone, ready and unacknowledged, added up: one item.
+    pub fn messages_part(&self, place: usize, places_max: usize) -> Part<[usize; 2]> {
+        let part = self.queues.part(place, places_max);
+        let sum = part.fold([0; 2], |[ready, unacknowledged], (key, queue)| {
+            let more = [self.ready_count(key), self.unacknowledged(key, queue)];
+            [ready + more[0], unacknowledged + more[1]]
+        });
+        Part {
+            items: vec![sum],
+            next: next(place, places_max, self.queues.places()),
+        }
+    }
+
     /// The same for exchanges.
     pub fn exchanges_part(&self, place: usize, places_max: usize) -> Part<ExchangeStatus> {
         let places = self.topology.exchange_places();
@@ -108,6 +121,14 @@ impl<H> Vhost<H> {
         })
     }
 
+    /// The messages of a queue without an acknowledgement. A reader's of a stream removes nothing.
+    fn unacknowledged(&self, key: QueueKey, queue: &Queue) -> usize {
+        match self.streams.find(key) {
+            Some(_) => 0,
+            None => queue.unacknowledged,
+        }
+    }
+
     pub(super) fn queue_status(&self, key: QueueKey, queue: &Queue) -> QueueStatus {
         let stream = self.streams.find(key);
         let on_disk: usize = queue.messages.depths().map(|depths| depths.len()).sum();
@@ -119,11 +140,7 @@ impl<H> Vhost<H> {
             auto_delete: queue.flags.auto_delete,
             arguments: queue.arguments.clone(),
             messages_ready: self.ready_count(key),
-            // A reader's acknowledgement removes nothing.
-            messages_unacknowledged: match stream {
-                Some(_) => 0,
-                None => queue.unacknowledged,
-            },
+            messages_unacknowledged: self.unacknowledged(key, queue),
             messages_in_memory: queue.messages.len().saturating_sub(on_disk),
             message_bytes: stream.map_or(queue.body_bytes, |stream| stream.bytes) as usize,
             dead_letters_kept: queue.role.kept().map_or(0, |kept| kept.letters),
