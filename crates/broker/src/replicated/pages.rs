@@ -29,7 +29,16 @@ type OnRead = Box<dyn FnOnce(Result<Page, String>) + Send>;
 pub(crate) struct Wanted {
     want: Want,
     since: Instant,
+    /// It is read without others, as an entry that is broken was read for several.
+    is_alone: bool,
     on_read: OnRead,
+}
+
+/// Why nothing was read.
+enum Unreadable {
+    Unanswered(String),
+    /// An entry is not as it was written. The pages that do not need it can be read.
+    Broken(String),
 }
 
 /// The pages of a term.
@@ -71,6 +80,7 @@ impl Wanted {
         Self {
             want,
             since: Instant::now(),
+            is_alone: false,
             on_read,
         }
     }
@@ -123,9 +133,11 @@ impl Pages {
             return None;
         }
         let (mut group, mut rest) = (Vec::new(), VecDeque::new());
+        let is_alone = first.is_alone;
         group.extend(self.waiting.pop_front());
         for next in self.waiting.drain(..) {
-            let is_joined = group.len() < TOGETHER_MAX && rest.len() < APART_MAX && {
+            let is_full = group.len() == TOGETHER_MAX || rest.len() >= APART_MAX;
+            let is_joined = !(is_full || is_alone || next.is_alone) && {
                 let next = next.excerpt(ledger, bytes_max(excerpt.page_bytes()));
                 is_free(&next) && excerpt.join(next)
             };
@@ -220,21 +232,36 @@ impl Driver {
 }
 
 /// Reads the messages of pages.
-async fn read(stream: &Stream, mut excerpt: Excerpt) -> Result<Vec<Result<Found, Broken>>, String> {
+async fn read(
+    stream: &Stream,
+    mut excerpt: Excerpt,
+) -> Result<Vec<Result<Found, Broken>>, Unreadable> {
     while let Some(between) = excerpt.next_read() {
-        for (sequence, entry) in log::read_between(stream, between).await? {
+        let entries = log::read_between(stream, between).await;
+        for (sequence, entry) in entries.map_err(Unreadable::Unanswered)? {
             let taken = excerpt.take(Sequence(sequence), &entry);
-            taken.map_err(|broken| format!("entry {sequence} of the log: {broken}"))?;
+            taken.map_err(|broken| {
+                Unreadable::Broken(format!("entry {sequence} of the log: {broken}"))
+            })?;
         }
     }
     Ok(excerpt.finish())
 }
 
 /// Hands pages to those that requested them; returns the requests that are to be tried again.
-fn hand_over(group: Vec<Wanted>, read: Result<Vec<Result<Found, Broken>>, String>) -> Vec<Wanted> {
+fn hand_over(
+    mut group: Vec<Wanted>,
+    read: Result<Vec<Result<Found, Broken>>, Unreadable>,
+) -> Vec<Wanted> {
     let pages: Vec<Result<Page, String>> = match read {
         Ok(found) => found.into_iter().map(page).collect(),
-        Err(why) => group.iter().map(|_| Err(why.clone())).collect(),
+        Err(Unreadable::Broken(_)) if group.len() > 1 => {
+            group.iter_mut().for_each(|wanted| wanted.is_alone = true);
+            return group;
+        }
+        Err(Unreadable::Broken(why) | Unreadable::Unanswered(why)) => {
+            group.iter().map(|_| Err(why.clone())).collect()
+        }
     };
     let mut again = Vec::new();
     for (wanted, page) in group.into_iter().zip(pages) {
@@ -421,5 +448,26 @@ mod tests {
             (0, 0, 0)
         );
         assert!(pages.extents.is_empty());
+    }
+
+    #[test]
+    fn pages_read_together_with_a_broken_entry_are_read_one_by_one() {
+        let ledger = crowded(true);
+        let mut pages = Pages {
+            waiting: wanted(&ledger).into(),
+            ..Pages::default()
+        };
+        let page_bytes = |_| 64 << 10;
+        let (group, _, reading) = pages.next_read(&ledger, page_bytes).expect("a read");
+        assert_eq!(group.len() as u64, QUEUES);
+        pages.end_read(&reading);
+        let broken = || Err(Unreadable::Broken("entry 1 of the log".to_owned()));
+        pages.waiting.extend(hand_over(group, broken()));
+        for _ in 0..QUEUES {
+            let (alone, _, reading) = pages.next_read(&ledger, page_bytes).expect("a read");
+            assert_eq!(alone.len(), 1);
+            pages.end_read(&reading);
+        }
+        assert!(pages.waiting.is_empty());
     }
 }
