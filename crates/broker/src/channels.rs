@@ -17,6 +17,7 @@ use super::declared;
 use super::flow::Published;
 use super::handled::Handled;
 use super::peer::Peer;
+use super::spans;
 use super::turn::Turn;
 use super::unfinished::{may_publish, share_spent};
 
@@ -158,6 +159,9 @@ impl Channels {
         match content::look_ahead(behind, frame.channel, peer.frame_bytes_max, bytes_max) {
             Lookahead::Whole(whole) => {
                 let held_bytes = self.incomplete_bytes();
+                let names = (publish.exchange, publish.routing_key);
+                let body = whole.body.len();
+                let span = spans::begin_published(peer.vhost.name(), names, whole.properties, body);
                 let published = may_publish(key, held_bytes, broker, turn).and_then(|()| {
                     let (vhost, now, outbox) = turn.enter();
                     vhost.publish(now, key, publish, whole.properties, whole.body, outbox)
@@ -167,6 +171,8 @@ impl Channels {
                         return Ok(Handled::Yield { consumed: 0 });
                     }
                     self.fail(place, key, peer, turn, fault)?;
+                } else {
+                    spans::end_published(span);
                 }
                 let consumed = consumed + whole.consumed;
                 Ok(Handled::Done { consumed })
@@ -244,8 +250,14 @@ impl Channels {
         may_publish(key, self.incomplete_bytes(), broker, turn)?;
         let (mandatory, immediate) = (assembly.mandatory, assembly.immediate);
         let content = assembly.finish();
+        let names = (content.exchange(), content.routing_key());
+        let body = content.body().len();
+        let span = spans::begin_published(peer.vhost.name(), names, content.properties(), body);
         let (vhost, now, outbox) = turn.enter();
         let published = vhost.publish_content(now, key, &content, mandatory, immediate, outbox);
+        if published.is_ok() {
+            spans::end_published(span);
+        }
         if published.is_err() && peer.wants_right() {
             // Its last frame is handled again when the answer is there.
             let assembly = Assembly::again(content, bytes, mandatory, immediate, now_s());

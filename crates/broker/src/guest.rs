@@ -32,6 +32,7 @@ use super::open::Open;
 use super::outbox::VhostOutbox;
 use super::peer::Peer;
 use super::resident::{limits, speaking};
+use super::spans;
 
 /// A client of another protocol in its vhost.
 pub struct Guest {
@@ -165,9 +166,16 @@ impl Guest {
         properties: MessageProperties<'_>,
         body: &[u8],
     ) -> Answered {
-        self.act(true, |vhost, now, channel, outbox| {
+        let names = (publish.exchange, publish.routing_key);
+        let vhost = self.open.peer().vhost.name();
+        let span = spans::begin_published(vhost, names, properties, body.len());
+        let answered = self.act(true, |vhost, now, channel, outbox| {
             vhost.publish(now, channel, publish, properties, body, outbox)
-        })
+        });
+        if matches!(answered, Answered::Done) {
+            spans::end_published(span);
+        }
+        answered
     }
 
     /// Whether the vhost has a queue of that name.

@@ -66,6 +66,7 @@ pub mod replicated;
 pub mod replication;
 pub mod resident;
 mod shared;
+mod spans;
 pub mod splice;
 mod status;
 mod stored;

@@ -12,6 +12,7 @@ use crosstie_queues::{Fault, Outbox, Refused};
 use crosstie_transport::Refused as Unqueued;
 
 use super::peer::{self, Peer};
+use super::spans;
 
 /// The outbox of one turn in a vhost. Under the vhost's lock it only encodes and copies; the sockets are written after
 /// the input is handled.
@@ -110,7 +111,10 @@ impl Outbox<Arc<Peer>> for VhostOutbox {
             }),
         };
         match sent {
-            Ok(()) => Ok(()),
+            Ok(()) => {
+                spans::note_sent(to.vhost.name(), method, properties, body.len());
+                Ok(())
+            }
             Err(Unqueued::Full) => {
                 if !to.is_resume_awaited.swap(true, Ordering::Relaxed) {
                     let room_bytes = if is_without_room { body.len() } else { 0 };
@@ -138,7 +142,10 @@ impl Outbox<Arc<Peer>> for VhostOutbox {
             Ok::<(), ()>(())
         });
         match sent {
-            Ok(()) => Ok(()),
+            Ok(()) => {
+                spans::note_sent(to.vhost.name(), method, properties, body.len());
+                Ok(())
+            }
             Err(Unqueued::Full) => {
                 self.overrun.push(Arc::clone(to));
                 Err(Refused::Full)

@@ -78,7 +78,7 @@ pub use model::{
     ExchangeToTopic, Joint, JointExchange, JointKind, JointTarget, ProcedureToTarget,
     TargetToProcedure, TopicToExchange,
 };
-pub use model::{Mqtt, MqttOptions, PayloadMapping};
+pub use model::{Mqtt, MqttOptions, Otlp, PayloadMapping};
 pub use model::{RLink, RLinkAuth, RLinkEndpoint, RLinkRequest, RLinkTls, RLinkTransport};
 pub use part::{
     component_from_json, joint_from_json, realm_from_json, rlink_from_json, role_from_json,

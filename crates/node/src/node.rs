@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use crosstie_config::{Limits, ShutdownTrigger};
-use crosstie_router::{Admin, Router, RouterOptions, Traces, handed};
+use crosstie_router::{Admin, Exporter, Router, RouterOptions, Traces, handed};
 use serde_json::json;
 use tokio::sync::mpsc;
 use tracing::{info, warn};
@@ -54,6 +54,8 @@ pub struct Node {
     pub(crate) drain: Option<Drain>,
     /// Number of drains that were begun.
     pub(crate) drains: u64,
+    /// The exporter of spans, if there is one.
+    pub(crate) exporter: Option<Exporter>,
     pub(crate) admin: Option<Admin>,
     /// The addresses of the operators' pages, if any.
     pub(crate) admin_urls: Vec<String>,
@@ -89,6 +91,9 @@ impl Node {
             if let Some(outcome) = self.outcome() {
                 // Tasks with orders to kill run before they end with the runtime.
                 tokio::task::yield_now().await;
+                if let Some(exporter) = self.exporter.take() {
+                    exporter.finish().await;
+                }
                 return outcome;
             }
             let event = tokio::select! {

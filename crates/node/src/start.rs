@@ -1,12 +1,13 @@
 //! The start of a node: from its configuration to running workers.
 
 use std::collections::BTreeSet;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use crosstie_config::{AuditLog, CONSOLE, Config, ShutdownTrigger, Worker as Definition};
-use crosstie_router::{Audit, RouterOptions, Traces};
+use crosstie_config::{CONSOLE, Config, ShutdownTrigger, Worker as Definition};
+use crosstie_router::{Audit, Exporter, RouterOptions, Traces};
 use tokio::sync::mpsc;
 use tracing::{info, warn};
 
@@ -76,14 +77,19 @@ pub enum StartError {
     #[error("cannot start the console: {0}")]
     Console(String),
     #[error("cannot open the audit log {path}: {error}")]
-    AuditLog { path: String, error: std::io::Error },
+    AuditLog { path: String, error: io::Error },
     #[error("cannot take over from the running node: {0}")]
     Takeover(String),
+    #[error("cannot start the exporter of spans: {0}")]
+    Otlp(io::Error),
     #[error("cannot start the thread that feeds the service manager's watchdog: {0}")]
-    Watchdog(std::io::Error),
+    Watchdog(io::Error),
 }
 
-fn open_audit(log: &AuditLog, options: &Options) -> Result<Arc<Audit>, StartError> {
+fn open_audit(config: &Config, options: &Options) -> Result<Option<Arc<Audit>>, StartError> {
+    let Some(log) = &config.audit_log else {
+        return Ok(None);
+    };
     let path = options.directory.join(&log.file);
     let opened = Audit::open(&path, log.file_bytes_max).map(Arc::new);
     let opened = opened.map_err(|error| StartError::AuditLog {
@@ -93,7 +99,7 @@ fn open_audit(log: &AuditLog, options: &Options) -> Result<Arc<Audit>, StartErro
     if let (Err(error), Some(takeover)) = (&opened, &options.takeover) {
         takeover.fail(&error.to_string());
     }
-    opened
+    opened.map(Some)
 }
 
 impl Node {
@@ -101,8 +107,7 @@ impl Node {
     /// processes have been started.
     pub async fn start(config: Config, options: Options) -> Result<Self, StartError> {
         let (events, incoming) = mpsc::unbounded_channel();
-        let audit = config.audit_log.as_ref();
-        let audit = audit.map(|log| open_audit(log, &options)).transpose()?;
+        let audit = open_audit(&config, &options)?;
         let place = Place {
             directory: options.directory.clone(),
             private: options.private,
@@ -150,6 +155,7 @@ impl Node {
             drain: None,
             drains: 0,
             reloads: Reloads::new(&config, options.reload),
+            exporter: None,
             admin: None,
             admin_urls: Vec::new(),
             console_urls: Vec::new(),
@@ -177,6 +183,7 @@ impl Node {
         takeover: Option<Takeover>,
     ) -> Result<(), StartError> {
         self.report_triggers();
+        self.start_exporter(config).map_err(StartError::Otlp)?;
         if let Some(takeover) = takeover {
             return self.take_over(takeover, config).await;
         }
@@ -265,6 +272,16 @@ impl Node {
     }
 
     /// Starts the listener of the console. On its embedded default a node serves without one.
+    pub(crate) fn start_exporter(&mut self, config: &Config) -> io::Result<()> {
+        let Some(otlp) = &config.otlp else {
+            return Ok(());
+        };
+        let who = (&*self.id, self.version);
+        self.exporter = Some(Exporter::start(otlp, &self.place.directory, who)?);
+        info!("Spans are sent to {}", otlp.endpoint);
+        Ok(())
+    }
+
     pub(crate) fn start_console(&mut self, config: &Config) -> Result<(), StartError> {
         self.console_urls.clear();
         let Some(console) = &config.console else {

@@ -9,6 +9,7 @@ use crosstie_routing::Denial;
 use crate::outbox::{Left, RealmOutbox};
 use crate::peer::Peer;
 use crate::realm::SharedRealm;
+use crate::spans;
 
 impl SharedRealm {
     /// Logs and counts sessions that have left, denied requests, and events that a serializer cannot represent. Cookies
@@ -43,6 +44,7 @@ impl SharedRealm {
                 (false, false) => why,
             };
             counters().left(why);
+            spans::end_all(&self.spans, peer);
             // A session that waits for a verdict must continue to answer.
             if has_judged {
                 peer.connection.resume_reading();

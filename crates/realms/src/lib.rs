@@ -64,6 +64,7 @@ pub mod seen;
 pub mod session;
 pub mod session_limits;
 pub mod silence;
+mod spans;
 mod started_role;
 mod stored;
 pub(crate) mod supervision;

@@ -9,6 +9,7 @@ use crosstie_routing::{
     Note, Outbox, Pattern, Position, Publication, Question, Recall, Recorded, RefusalCause,
     Refused, RetainedEvent, RoleLimit, Uncrossed, Unrecorded,
 };
+use crosstie_spans::OpenSpans;
 use crosstie_store::EventKeeper;
 use crosstie_transport::{Connection, Kept, Overflow, Queued};
 use crosstie_wamp::{Dict, Message, Serializer, SessionId, Value};
@@ -19,6 +20,7 @@ use crate::message_counts::{Direction, Messages};
 use crate::origin;
 use crate::payload_encodings::PayloadEncodings;
 use crate::peer::{Frame, Peer, Wire};
+use crate::spans::end_answered;
 
 /// The outbox of one call into a realm. Under the realm's lock it only encodes heads and copies bytes; the sockets are
 /// written after the input is handled.
@@ -41,6 +43,8 @@ pub(crate) struct RealmOutbox<'a, 'p> {
     kept: &'a Kept,
     /// The store of the realm's events.
     store: Option<&'a EventKeeper>,
+    /// The spans of open calls, if there are any.
+    pub(crate) spans: Option<&'a OpenSpans>,
     /// The question for an authorizer about the present message.
     pub asked: Option<Box<Question>>,
     /// Principals whose cookie logins are forgotten.
@@ -90,6 +94,7 @@ impl<'a, 'p> RealmOutbox<'a, 'p> {
             port,
             kept,
             store,
+            spans: None,
             asked: None,
             logged_out: None,
             slow: None,
@@ -100,6 +105,9 @@ impl<'a, 'p> RealmOutbox<'a, 'p> {
 
 impl Outbox<Peer> for RealmOutbox<'_, '_> {
     fn send(&mut self, to: &Peer, message: &Message<'_>) -> Result<(), Refused> {
+        if let Some(spans) = self.spans {
+            end_answered(spans, to, message);
+        }
         let sent = to.send(message, self.encodings);
         match sent {
             Ok(()) => self.messages.count_alone(Direction::Sent, message.kind()),

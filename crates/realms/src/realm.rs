@@ -16,6 +16,7 @@ use crosstie_routing::{
     ClientFeatures, Decisions, Identity, JoinError, Question, Realm, RealmConfig, RealmCounts,
     Revocation, Role, SessionKey, Time, Verdict,
 };
+use crosstie_spans::OpenSpans;
 use crosstie_transport::{Connection, Kept};
 use crosstie_wamp::{Dict, Message, Payload, Serializer, SessionId};
 use parking_lot::{Mutex, MutexGuard};
@@ -33,6 +34,7 @@ use crate::rate::Rates;
 use crate::realm_log::RealmLog;
 use crate::realms::Realms;
 use crate::silence::close_silent;
+use crate::spans;
 use crate::started_role::StartedRole;
 
 /// One realm, which any thread may enter for one short call.
@@ -73,6 +75,8 @@ pub struct SharedRealm {
     pub store: Option<RealmStore>,
     pub judged: Judged,
     pub(super) rates: Rates,
+    /// The spans of its calls that belong to traces.
+    pub(super) spans: OpenSpans,
     /// Connections of killed sessions, which the keeper closes if they do not answer.
     pub(super) killed: Mutex<Vec<Weak<Connection>>>,
     start: Instant,
@@ -131,6 +135,7 @@ impl SharedRealm {
             store,
             judged: Judged::default(),
             rates: Rates::default(),
+            spans: OpenSpans::default(),
             killed: Mutex::default(),
             roles: Mutex::new(roles.map(|role| StartedRole { role, started }).collect()),
             stopped: AtomicBool::new(false),
@@ -191,16 +196,19 @@ impl SharedRealm {
         message: &Message<'_>,
         source: Source<'_>,
     ) -> Handled {
+        let span = spans::begin((self.name(), &self.spans), message, source);
         let now = self.time(now);
         let mut encodings = self.encodings(from, message, source);
-        self.enter(&mut encodings, EndReason::Closed, |realm, outbox| {
+        let handled = self.enter(&mut encodings, EndReason::Closed, |realm, outbox| {
             if !is_of_sessions(message.kind()) {
                 let messages = outbox.messages;
                 messages.count_received_alone(message.kind(), source.len);
             }
             let outcome = realm.handle(now, from, message, outbox);
             Handled::of(outcome, realm, outbox)
-        })
+        });
+        spans::end_published(span, handled.asked.is_some());
+        handled
     }
 
     /// The same for a judged message that arrived earlier. A separate function, as the verdict would otherwise be moved
@@ -214,12 +222,15 @@ impl SharedRealm {
         source: Source<'_>,
         judged: (Question, Verdict),
     ) -> Handled {
+        let span = spans::begin((self.name(), &self.spans), message, source);
         let now = self.time(now);
         let mut encodings = self.encodings(from, message, source);
-        self.enter(&mut encodings, EndReason::Closed, |realm, outbox| {
+        let handled = self.enter(&mut encodings, EndReason::Closed, |realm, outbox| {
             let outcome = realm.handle_judged(now, from, message, judged, outbox);
             Handled::of(outcome, realm, outbox)
-        })
+        });
+        spans::end_published(span, handled.asked.is_some());
+        handled
     }
 
     /// The encodings of a message's payload, prepared for receivers if the message is long.
@@ -399,6 +410,7 @@ impl SharedRealm {
         let (own, port) = (self.messages.own(), self.port.as_deref());
         let kept = (&self.kept, self.store.as_ref().map(|store| &store.keeper));
         let mut outbox = RealmOutbox::new(encodings, own, of_sessions, port, kept);
+        outbox.spans = self.spans.has_some().then_some(&self.spans);
         let mut realm = self.realm.lock();
         let outcome = act(&mut realm, &mut outbox);
         let next = next_turn(&realm);

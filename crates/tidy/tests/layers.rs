@@ -27,6 +27,7 @@ rlinks: wamp
 web: wamp
 scenario: wamp
 conformance: client scenario wamp
+spans:
 jetstream: nats
 ledger: amqp queues
 store: amqp disk queues routing wamp
@@ -35,13 +36,13 @@ transport: collections
 testee: transport wamp
 client: auth wamp
 front: auth collections config transport
-realms: auth collections config fabric front jetstream nats routing store transport wamp web
-broker: amqp auth collections config front jetstream ledger metadata nats queues store streams transport
+realms: auth collections config fabric front jetstream nats routing spans store transport wamp web
+broker: amqp auth collections config front jetstream ledger metadata nats queues spans store streams transport
 mgmt: amqp auth broker metadata queues transport
 site: config front realms routing transport wamp web
 spaces: config front mqtt realms routing store topics transport wamp
 fleets: amqp broker config front mqtt realms spaces transport
-router: amqp auth broker client collections config fabric fleets front joints mgmt realms rlinks routing site spaces testee transport wamp web
+router: amqp auth broker client collections config fabric fleets front joints mgmt realms rlinks routing site spaces spans testee transport wamp web
 node: client config router
 amqp-client: amqp
 oslo: amqp amqp-client joints
@@ -61,7 +62,7 @@ fuzz: amqp auth fabric jetstream joints ledger mqtt nats queues routing scenario
 const LAYERS: &[&str] = &[
     "amqp collections disk features mqtt nats script wamp",
     "auth config fabric joints ledger metadata queues rlinks routing scenario topics web",
-    "amqp-client jetstream store streams transport wan",
+    "amqp-client jetstream spans store streams transport wan",
     "client front oslo report testee",
     "broker conformance realms terminal",
     "bench fleets mgmt site spaces",

@@ -33,7 +33,7 @@ mod worker;
 use std::collections::BTreeSet;
 
 use crate::files::{Files, NamedFiles};
-use crate::model::{Admin, AuditLog, Config, Controller, Json, Limits, ShutdownTrigger};
+use crate::model::{Admin, AuditLog, Config, Controller, Json, Limits, Otlp, ShutdownTrigger};
 use crate::plain::{Plain, Section, Word};
 use crate::problem::Problem;
 use crate::tree::Span;
@@ -109,6 +109,7 @@ impl<'a> Builder<'a> {
             audit_log: file.object("audit_log").map(AuditLog::read),
             console: file.object("console").map(|console| self.console(console)),
             admin: file.object("admin").map(|admin| self.admin(admin)),
+            otlp: file.object("otlp").map(otlp),
             limits,
             secret_variables: self.secrets.clone(),
         };
@@ -144,6 +145,13 @@ impl<'a> Builder<'a> {
             allowed_hosts: transport::allowed(admin, "allowed_hosts", endpoint.is_loopback()),
             endpoint,
         }
+    }
+}
+
+fn otlp(otlp: View<'_>) -> Otlp {
+    Otlp {
+        headers: otlp.variables("headers"),
+        ..Otlp::read(otlp)
     }
 }
 

@@ -21,6 +21,7 @@ pub(crate) mod mqtt;
 pub(crate) mod node;
 pub(crate) mod options;
 pub(crate) mod other_options;
+pub(crate) mod otlp;
 pub(crate) mod realm;
 pub mod refused;
 pub(crate) mod replicated;

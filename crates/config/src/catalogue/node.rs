@@ -7,6 +7,7 @@ use super::endpoint::ENDPOINT;
 use super::form::{
     Effect, Kind, Rule, integer, list, list_not_empty, object, one_of, tagged, text,
 };
+use super::otlp::OTLP;
 use super::table::tables;
 use super::transport::{ALLOWED_HOSTS, COOKIE_KEY, PAGES};
 use super::worker::WORKER;
@@ -25,6 +26,8 @@ tables! {
         "audit_log" = object(&AUDIT_LOG).optional().own().restart(), "Log of rejected logins, in a file.";
         "console" = object(&CONSOLE).optional().own().at_once().within(Effect::AtOnce), "Pages of the node for a browser, at a listener of their own.";
         "admin" = object(&ADMIN).optional().own().restart(), "Listener for operators: HTTP pages, no WAMP.";
+        "otlp" = object(&OTLP).optional().own().at_once().within(Effect::AtOnce),
+            "Export of spans of messages that belong to traces.";
     }
 
     pub(super) static CONTROLLER("controller", "the controller") {

@@ -103,6 +103,12 @@ rules! {
     BareHttpUrl: "a URL that begins with http:// or https:// and names a host, without credentials, ? and #",
         Some("^https?://[^/\\s@?#]+(/[^\\s@?#]*)?$"),
         |text| Rule::HttpUrl.holds(text) && !text.contains(|c: char| c.is_whitespace() || "@?#".contains(c));
+    /// The name of an HTTP header.
+    HeaderName: "the name of an HTTP header: letters, digits and !#$%&'*+-.^_`|~", Some("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$"),
+        |text| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte));
+    /// The value of an HTTP header.
+    HeaderValue: "the value of an HTTP header: visible ASCII, with spaces inside", Some("^[!-~]([ -~]*[!-~])?$"),
+        |text| text.bytes().all(|byte| matches!(byte, b' '..=b'~')) && !text.is_empty() && text.trim() == text;
     /// The origin of a web page.
     Origin: "an origin such as https://app.example.com, without a path", Some("^https?://[^/\\s@?#*]+$"),
         |text| Rule::BareHttpUrl.holds(text) && text.matches('/').count() == 2 && !text.contains('*');

@@ -37,6 +37,7 @@ pub use crate::catalogue::mqtt::{MqttOptions, PayloadMapping};
 pub use crate::catalogue::node::{AuditLog, Limits, ShutdownTrigger};
 pub use crate::catalogue::options::{Deflate, WebSocketOptions};
 pub use crate::catalogue::other_options::WebSocketTestee;
+pub use crate::catalogue::otlp::Otlp;
 pub use crate::catalogue::realm::{CallTimeoutUnit, LoneSurrogates, Realm, UnreadableValues};
 pub use crate::catalogue::replicated::NodesTls;
 pub use crate::catalogue::rlink::RLink;
@@ -85,6 +86,7 @@ pub struct Config {
     pub limits: Limits,
     pub audit_log: Option<AuditLog>,
     pub admin: Option<Admin>,
+    pub otlp: Option<Otlp>,
     /// The listener of the console, which leads to the management realm.
     pub console: Option<Transport>,
     /// The environment variables that supply secrets.

@@ -16,7 +16,7 @@ pub(crate) const PAGES: &[Page] = &[
     Page {
         file: "node.md",
         title: "Node and controller",
-        about: "The file, the controller, the node's limits, the audit log, the console and the admin listener.",
+        about: "The file, the controller, the node's limits, the audit log, the console, the admin listener and spans by OTLP.",
         prefixes: &[
             "(file)",
             "controller",
@@ -24,6 +24,7 @@ pub(crate) const PAGES: &[Page] = &[
             "audit_log",
             "console",
             "admin",
+            "otlp",
         ],
     },
     Page {

@@ -57,6 +57,9 @@ impl Node {
         self.put_processes(&present, target, &mut troubles);
         self.triggers.clone_from(&target.controller.shutdown);
         self.title.clone_from(&target.controller.title);
+        if present.otlp != target.otlp {
+            troubles.extend(self.change_exporter(target));
+        }
         let mut is_console_former = false;
         if present.console != target.console {
             let trouble = self.change_console(&present, target);
@@ -81,6 +84,23 @@ impl Node {
         match self.start_console(present) {
             Ok(()) => Some(format!("{error}; the former console goes on")),
             Err(_) => Some(error.to_string()),
+        }
+    }
+
+    /// Exports spans as `target` says. If that fails, the former exporter goes on, and the error is returned.
+    fn change_exporter(&mut self, target: &Config) -> Option<String> {
+        let former = self.exporter.take();
+        match self.start_exporter(target) {
+            Ok(()) => {
+                if let Some(former) = former {
+                    former.replace(self.exporter.is_some());
+                }
+                None
+            }
+            Err(error) => {
+                self.exporter = former;
+                Some(format!("the exporter of spans cannot start: {error}"))
+            }
         }
     }
 

@@ -218,6 +218,7 @@ fn register_totals(registry: &mut Registry) {
         "Bytes sent, as they were on the wire",
         ConstCounter::new(sent_bytes()),
     );
+    register_spans(registry);
     let spins = Spins::total();
     registry.register(
         "spin_seconds",
@@ -235,6 +236,22 @@ fn register_totals(registry: &mut Registry) {
         "Waits for which a thread looked for input instead of sleeping, by outcome",
         outcomes,
     );
+}
+
+/// Registers the metric of spans.
+fn register_spans(registry: &mut Registry) {
+    let counts = crosstie_spans::counts();
+    let outcomes = Family::<[(&'static str, &'static str); 1], Count>::default();
+    for (outcome, count) in [
+        ("exported", counts.exported),
+        ("failed", counts.failed),
+        ("dropped", counts.dropped),
+    ] {
+        outcomes
+            .get_or_create(&[("outcome", outcome)])
+            .inc_by(count);
+    }
+    registry.register("spans", "Spans of messages of traces, by outcome", outcomes);
 }
 
 /// Registers the metrics of handshakes.

@@ -1,0 +1,224 @@
+"""Spans of messages that belong to traces, at a collector that speaks OTLP over HTTP in JSON."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pika
+import pytest
+from rig import config
+from rig.http import Http
+from rig.http_site import Site
+from rig.pika_client import connect
+from rig.rawsocket import RawSocket
+from rig.router import Router, binary
+from rig.session import CALL, ERROR, EVENT, INVOCATION, PUBLISH, PUBLISHED, RESULT, YIELD
+from rig.waiting import await_true
+
+TRACE, SENDER = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+CONTEXT = f"00-{TRACE}-{SENDER}-01"
+SAMPLED = {"_traceparent": CONTEXT}
+NOT_SAMPLED = {"_traceparent": f"00-{TRACE}-{SENDER}-00"}
+
+
+class Collector(Site):
+    """A collector that keeps the spans of all requests."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waiting: list[dict] = []
+        self.resource: dict = {}
+        self.headers: dict = {}
+
+    @property
+    def endpoint(self) -> str:
+        """Where spans are sent."""
+        return f"{self.url}/v1/traces"
+
+    def span(self) -> dict:
+        """Return the next span, with its attributes by name."""
+        while not self.waiting:
+            asked = self.next()
+            self.headers = asked["headers"]
+            assert (asked["method"], asked["path"]) == ("POST", "/v1/traces")
+            assert self.headers["content-type"] == "application/json"
+            for resource in json.loads(asked["body"])["resourceSpans"]:
+                self.resource = plain(resource["resource"]["attributes"])
+                for scope in resource["scopeSpans"]:
+                    self.waiting += scope["spans"]
+        span = self.waiting.pop(0)
+        span["attributes"] = plain(span["attributes"])
+        return span
+
+    def named(self, *names: str) -> list[dict]:
+        """Return as many spans, which have these names in any order."""
+        spans = {}
+        for _ in names:
+            span = self.span()
+            spans[span["name"]] = span
+        assert sorted(spans) == sorted(names)
+        return [spans[name] for name in names]
+
+
+def plain(attributes: list[dict]) -> dict[str, str]:
+    """Return attributes by name."""
+    return {each["key"]: next(iter(each["value"].values())) for each in attributes}
+
+
+@pytest.fixture
+def collector() -> Iterator[Collector]:
+    found = Collector()
+    yield found
+    found.close()
+
+
+def node(endpoint: str | None, *transports: dict, **more: object) -> dict:
+    """Return a node that sends its spans there."""
+    whole = config.plain(config.universal("tcp", config.tcp()), *transports)
+    if endpoint:
+        whole["otlp"] = {"endpoint": endpoint, "interval_ms": 100, **more}
+    return whole
+
+
+def amqp() -> dict:
+    return {"type": "amqp", "id": "amqp", "endpoint": config.tcp()}
+
+
+def join(router: Router) -> RawSocket:
+    return RawSocket.tcp(router.address("tcp")).shake_hands().join()
+
+
+def assert_child(span: dict, name: str, **attributes: str) -> None:
+    """Check a span of the trace, which has succeeded."""
+    assert span["name"] == name
+    assert (span["traceId"], span["parentSpanId"]) == (TRACE, SENDER)
+    assert len(span["spanId"]) == len(SENDER)
+    assert span["spanId"] != SENDER
+    assert int(span["startTimeUnixNano"]) <= int(span["endTimeUnixNano"])
+    assert span["status"] == {}
+    found = {name.replace(".", "_"): value for name, value in span["attributes"].items()}
+    assert attributes.items() <= found.items()
+
+
+def test_a_call_lasts_until_its_answer(start_router, collector):
+    router = start_router(node(collector.endpoint, headers={"x-key": "k"}, service_name="shop"))
+    with join(router) as caller, join(router) as callee:
+        callee.register("com.example.traced")
+        caller.ask(CALL, NOT_SAMPLED, "com.example.traced")
+        callee.say(YIELD, callee.hear(INVOCATION)[1], {})
+        caller.hear(RESULT)
+        caller.ask(CALL, {**SAMPLED, "receive_progress": True}, "com.example.traced")
+        invocation = callee.hear(INVOCATION)
+        callee.say(YIELD, invocation[1], {"progress": True})
+        assert caller.hear(RESULT)[2]["progress"]
+        callee.say(YIELD, invocation[1], {})
+        caller.hear(RESULT)
+        # The first one was not sampled.
+        span = collector.span()
+        assert_child(span, "call com.example.traced", crosstie_realm="realm1", rpc_system="wamp")
+        assert collector.resource["service.name"] == "shop"
+        assert collector.headers["x-key"] == "k"
+    await_true("the answer", lambda: router.metric("spans_total", outcome="exported") == 1)
+
+
+def test_what_fails_says_why(start_router, collector):
+    router = start_router(node(collector.endpoint))
+    with join(router) as callee:
+        callee.register("com.example.traced")
+        with join(router) as caller:
+            caller.ask(CALL, SAMPLED, "com.example.absent")
+            caller.hear(ERROR)
+            failed = collector.span()
+            why = {"code": 2, "message": "wamp.error.no_such_procedure"}
+            assert (failed["name"], failed["status"]) == ("call com.example.absent", why)
+            caller.ask(CALL, SAMPLED, "com.example.traced")
+            callee.hear(INVOCATION)
+        left = collector.span()
+        assert left["status"] == {"code": 2, "message": "the caller has left"}
+
+
+def test_one_trace_over_four_hops(start_router, collector):
+    paths = {"/": {"type": "caller", "realm": "realm1", "role": "anonymous", "options": {}}}
+    paths["publish"] = {**paths["/"], "type": "publisher"}
+    web = {"type": "web", "id": "web", "endpoint": config.tcp(), "paths": paths}
+    whole = node(collector.endpoint, amqp(), web)
+    joint = {"id": "out", "realm": "realm1", "role": "anonymous", "user": "guest", "vhost": "/"}
+    joint.update(type="topic-to-exchange", topic="com.example.topic", exchange="out")
+    whole["workers"][0]["joints"] = [joint]
+    router = start_router(whole)
+    router.await_log(lambda line: line.text == "Joint 'out' is there")
+    http = Http(router.address("web"))
+    headers = {"traceparent": CONTEXT}
+    with connect(router.address("amqp")) as connection:
+        channel = connection.channel()
+        channel.queue_declare("end")
+        channel.queue_bind("end", "out", "#")
+        body = json.dumps({"topic": "com.example.topic"}).encode()
+        assert http.post("/publish", body, headers).status == 200
+        published, routed = collector.named("publish com.example.topic", "publish out")
+        assert_child(published, "publish com.example.topic", messaging_system="wamp")
+        assert_child(routed, "publish out", messaging_system="amqp", crosstie_vhost="/")
+        found = next(iter(channel.consume("end", auto_ack=True)))
+        assert found[1].headers["traceparent"] == CONTEXT
+        delivered = collector.span()
+        assert_child(delivered, "deliver out", messaging_operation_name="deliver")
+        assert int(published["startTimeUnixNano"]) <= int(delivered["endTimeUnixNano"])
+    with join(router) as callee, ThreadPoolExecutor() as pool:
+        callee.register("com.example.traced")
+        call = json.dumps({"procedure": "com.example.traced"}).encode()
+        answer = pool.submit(http.post, "/", call, headers)
+        callee.say(YIELD, callee.hear(INVOCATION)[1], {})
+        assert answer.result().status == 200
+        assert_child(collector.span(), "call com.example.traced")
+
+
+def test_messages_of_amqp(start_router, collector):
+    router = start_router(node(collector.endpoint, amqp()))
+    with connect(router.address("amqp")) as connection:
+        channel = connection.channel()
+        channel.queue_declare("traced")
+        for flags in ("00", "01"):
+            headers = {"traceparent": f"00-{TRACE}-{SENDER}-{flags}"}
+            # Of several frames, too.
+            for body in (b"body", bytes(300_000)):
+                properties = pika.BasicProperties(headers=headers)
+                channel.basic_publish("", "traced", body, properties)
+                assert channel.basic_get("traced", auto_ack=True)[2] == body
+        for size in ("4", "300000"):
+            for verb in ("publish", "get"):
+                sized = {"messaging_message_body_size": size}
+                assert_child(collector.span(), f"{verb} traced", **sized)
+
+
+def test_a_collector_that_fails_stops_nobody(start_router, collector):
+    router = start_router(node(f"{collector.url}/missing"))
+    with join(router) as session:
+        session.subscribe("com.example.topic")
+        options = {**SAMPLED, "exclude_me": False, "acknowledge": True}
+        session.ask(PUBLISH, options, "com.example.topic")
+        assert {session.hear_any()[0], session.hear_any()[0]} == {PUBLISHED, EVENT}
+        await_true("the failure", lambda: router.metric("spans_total", outcome="failed") == 1)
+    why = "has not taken 1 spans: it answers 404 Not Found"
+    router.await_log(lambda line: line.text.endswith(why))
+
+
+def test_a_reload_changes_the_collector_and_a_stop_sends_the_last(start_router, collector):
+    whole = node(None)
+    router = start_router(whole)
+    with join(router) as session:
+        session.ask(CALL, SAMPLED, "wamp.session.count")
+        session.hear(RESULT)
+        # Nothing but the stop sends it.
+        whole["otlp"] = {"endpoint": collector.endpoint, "interval_ms": 60_000}
+        (router.directory / "config.json").write_text(json.dumps(whole))
+        command = [str(binary()), "reload", "--cbdir", str(router.directory)]
+        subprocess.run(command, check=True, capture_output=True)
+        session.ask(CALL, SAMPLED, "wamp.session.list")
+        session.hear(RESULT)
+    router.stop()
+    assert_child(collector.span(), "call wamp.session.list")
+    assert not collector.waiting
+    assert collector.requests.empty()
