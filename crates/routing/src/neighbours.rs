@@ -6,8 +6,8 @@ use std::ops;
 use slab::Slab;
 
 use crate::across::NeighbourKey;
-use crate::invocations::Invocations;
-use crate::keys::{CallKey, RegistrationKey};
+use crate::call_table::CallTable;
+use crate::keys::RegistrationKey;
 use crate::party::NeighbourIndex;
 
 /// Another node, from its joining until its remains are removed.
@@ -19,9 +19,9 @@ pub(crate) struct Neighbour {
     /// The last number of a call that was sent to it.
     pub(crate) invocation_last: u64,
     /// Open calls that it made.
-    pub(crate) calls: Vec<CallKey>,
+    pub(crate) calls: CallTable,
     /// Open calls that it serves.
-    pub(crate) invocations: Invocations,
+    pub(crate) invocations: CallTable,
     /// Registrations that it has a part in.
     pub(crate) offers: BTreeSet<RegistrationKey>,
     /// The place of the next registration to announce to it; `None` when it knows all.
@@ -50,8 +50,8 @@ impl Neighbours {
             key,
             closing: false,
             invocation_last: 0,
-            calls: Vec::new(),
-            invocations: Invocations::default(),
+            calls: CallTable::default(),
+            invocations: CallTable::default(),
             offers: BTreeSet::new(),
             told: Some(0),
             asked: None,
@@ -84,6 +84,11 @@ impl Neighbours {
 
     pub(crate) fn find(&self, key: NeighbourKey) -> Option<NeighbourIndex> {
         self.by_key.get(&key).copied()
+    }
+
+    /// A node, unless its remains were removed.
+    pub(crate) fn get(&self, index: NeighbourIndex) -> Option<&Neighbour> {
+        self.slab.get(index.0 as usize)
     }
 
     /// The present nodes, in the order of their keys.

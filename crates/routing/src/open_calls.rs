@@ -20,7 +20,7 @@ impl<H> Realm<H> {
 
     /// Forgets answered calls among these. The list is empty as soon as all are answered.
     pub fn forget_answered(&self, open: &mut OpenCalls) {
-        self.dealer.forget_answered(open);
+        self.dealer.forget_answered(&self.sessions, open);
     }
 
     /// Ends some of these calls with an ERROR to the caller. To be called until none is left, in turns between which

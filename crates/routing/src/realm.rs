@@ -297,7 +297,7 @@ impl<H> Realm<H> {
             self.roles.release(session.role);
             out.keep(self.roles.decision_bytes());
         }
-        let room = session.calls.capacity();
+        let room = session.calls.room();
         let held = calls_bytes(room) + session.kept_bytes() as isize;
         if held > 0 {
             out.hold(&session.handle, -held);

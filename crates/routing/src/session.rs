@@ -10,11 +10,11 @@ use slab::Slab;
 
 use crate::authz::RoleIndex;
 use crate::broker::SubscriptionKey;
+use crate::call_table::CallTable;
 use crate::companions::Companions;
 use crate::deliveries::Deliveries;
 use crate::detached::Resumable;
 use crate::identity::{Identity, SessionIndex, SessionKey};
-use crate::invocations::Invocations;
 use crate::keys::{CallKey, RegistrationKey};
 use crate::neighbours::Neighbours;
 use crate::party::Party;
@@ -48,9 +48,9 @@ pub(crate) struct Session<H> {
     /// Maximum number of its open calls: the realm's bound, or its role's.
     pub(crate) calls_max: u32,
     /// Open calls that it made.
-    pub(crate) calls: Vec<CallKey>,
+    pub(crate) calls: CallTable,
     /// Open calls that it serves.
-    pub(crate) invocations: Invocations,
+    pub(crate) invocations: CallTable,
     pub(crate) rare: Option<Box<Rare>>,
     pub(crate) subscriptions: RareSet<SubscriptionKey>,
     pub(crate) registrations: RareSet<RegistrationKey>,
@@ -248,7 +248,7 @@ impl<H> Sessions<H> {
 
     /// The open calls that a party made.
     #[inline]
-    pub(crate) fn calls_of(&mut self, party: Party) -> &mut Vec<CallKey> {
+    pub(crate) fn calls_of(&mut self, party: Party) -> &mut CallTable {
         match party.neighbour() {
             None => &mut self.slab[party.place()].calls,
             Some(neighbour) => &mut self.neighbours[neighbour].calls,
@@ -257,11 +257,20 @@ impl<H> Sessions<H> {
 
     /// The open calls that a party serves.
     #[inline]
-    pub(crate) fn invocations_of(&mut self, party: Party) -> &mut Invocations {
+    pub(crate) fn invocations_of(&mut self, party: Party) -> &mut CallTable {
         match party.neighbour() {
             None => &mut self.slab[party.place()].invocations,
             Some(neighbour) => &mut self.neighbours[neighbour].invocations,
         }
+    }
+
+    /// The open call of a caller, which may have gone, with that request id.
+    pub(crate) fn call(&self, caller: Party, request: RequestId) -> Option<CallKey> {
+        let calls = match caller.neighbour() {
+            None => &self.slab.get(caller.place())?.calls,
+            Some(neighbour) => &self.neighbours.get(neighbour)?.calls,
+        };
+        calls.get(request)
     }
 
     /// The open call of a callee with that invocation id.
@@ -309,8 +318,8 @@ impl<H> Sessions<H> {
             request_last: 0,
             invocation_last: 0,
             calls_max: u32::MAX,
-            calls: Vec::new(),
-            invocations: Invocations::default(),
+            calls: CallTable::default(),
+            invocations: CallTable::default(),
             rare: None,
             subscriptions: RareSet::new(),
             registrations: RareSet::new(),

@@ -6,7 +6,7 @@ use crosstie_wamp::{Message, MessageType, RegistrationId, RequestId};
 
 use super::Dealer;
 use super::calls::calls_bytes;
-use super::end::{STEPS_PER_CALL, interrupt, last_of};
+use super::end::{STEPS_PER_CALL, interrupt};
 use super::strict::Strict;
 use crate::across::{Crossing, Locality, NeighbourKey};
 use crate::context::{Context, none_left};
@@ -275,10 +275,11 @@ impl Dealer {
             return;
         }
         let neighbour = &context.sessions.neighbours[index];
-        let (made, mut served) = (
-            last_of(&neighbour.calls, count_max),
+        let (mut made, mut served) = (
+            neighbour.calls.some(count_max),
             neighbour.invocations.some(count_max),
         );
+        made.sort_unstable_by_key(|key| self.calls[*key].request);
         served.sort_unstable_by_key(|key| self.calls[*key].invocation);
         context.spend((made.len() + served.len()).max(1) as u32 * STEPS_PER_CALL);
         for key in &made {
@@ -308,7 +309,7 @@ impl Dealer {
             .registrations
             .leave_neighbour(context, index, count_max)
         {
-            let room = context.sessions.neighbours[index].calls.capacity();
+            let room = context.sessions.neighbours[index].calls.room();
             context.out.hold_across(-calls_bytes(room));
             context.sessions.neighbours.remove_left();
         }

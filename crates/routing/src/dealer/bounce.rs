@@ -29,7 +29,7 @@ impl Dealer {
             return;
         };
         let caller = Party::from(from);
-        let is_known = self.calls.of_caller(caller, *request).is_some();
+        let is_known = context.sessions.call(caller, *request).is_some();
         if is_known || self.waiting_call(caller, *request).is_some() {
             return;
         }

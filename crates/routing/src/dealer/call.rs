@@ -96,7 +96,7 @@ impl Dealer {
         procedure: &str,
         payload: Payload<'_>,
     ) -> Result<bool, Violation> {
-        if let Some(key) = self.calls.of_caller(from.into(), request) {
+        if let Some(key) = context.sessions.call(from.into(), request) {
             self.continue_call(context, key, options, procedure, payload)?;
             return Ok(true);
         }
@@ -117,7 +117,7 @@ impl Dealer {
         options: &CallOptions,
         fault: &Fault,
     ) -> Result<(), Violation> {
-        if let Some(key) = self.calls.of_caller(from.into(), request) {
+        if let Some(key) = context.sessions.call(from.into(), request) {
             if !options.progress {
                 self.forget_progressive(context, key);
             }

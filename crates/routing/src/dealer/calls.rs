@@ -2,14 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use ahash::RandomState;
-use crosstie_collections::GrowingMap;
 use crosstie_wamp::{Dict, Disclosed, RegistrationId, RequestId};
 use slab::Slab;
 
 use super::callees::Slot;
 use super::kept::{Kept, Rerouting};
 use crate::Time;
+use crate::call_table::COUNTED;
 use crate::keys::CallKey;
 use crate::party::Party;
 use crate::random::Random;
@@ -38,8 +37,6 @@ pub(super) struct Call {
     deadline: Time,
     /// When its CALL arrived. Written only by [`Calls`].
     pub(super) since: Time,
-    /// The call's place in the caller's list of open calls.
-    place_at_caller: u32,
 }
 
 /// State that few calls have; one word for the others.
@@ -113,7 +110,6 @@ impl Call {
             timeout_ms: 0,
             deadline: Time(0),
             since: Time(0),
-            place_at_caller: 0,
         }
     }
 }
@@ -121,8 +117,8 @@ impl Call {
 #[derive(Debug)]
 pub(super) struct Calls {
     slab: Slab<Call>,
-    /// Keyed, because callers choose their request ids.
-    by_request: GrowingMap<(Party, RequestId), CallKey, RandomState>,
+    /// The factor of callers' tables: they choose their request ids.
+    secret: u64,
     deadlines: BTreeSet<(Time, CallKey)>,
 }
 
@@ -130,7 +126,7 @@ impl Calls {
     pub(super) fn new(random: &mut Random) -> Self {
         Self {
             slab: Slab::new(),
-            by_request: GrowingMap::with_hasher(random.hash_keys()),
+            secret: random.hash_keys().hash_one(0) | 1,
             deadlines: BTreeSet::new(),
         }
     }
@@ -146,20 +142,19 @@ impl Calls {
     ) -> usize {
         let entry = self.slab.vacant_entry();
         let key = CallKey(entry.key() as u32);
-        self.by_request.insert_new((call.caller, call.request), key);
         sessions
             .invocations_of(call.callee)
-            .insert(call.invocation, key);
+            .insert(call.invocation, key, COUNTED);
         let calls = sessions.calls_of(call.caller);
-        let room = calls.capacity();
-        call.place_at_caller = push(calls, key);
+        let room = calls.room();
+        calls.insert(call.request, key, self.secret);
         call.since = now;
         if call.timeout_ms > 0 {
             call.deadline = now.after_ms(call.timeout_ms);
             self.deadlines.insert((call.deadline, key));
         }
         entry.insert(call);
-        calls.capacity() - room
+        calls.room() - room
     }
 
     /// Removes the open call that `callee` was invoked for with that id.
@@ -187,14 +182,10 @@ impl Calls {
     #[inline(always)]
     fn take<H>(&mut self, key: CallKey, sessions: &mut Sessions<H>) -> Call {
         let call = self.slab.remove(key.0 as usize);
-        self.by_request.remove(&(call.caller, call.request));
         if call.timeout_ms > 0 {
             self.deadlines.remove(&(call.deadline, key));
         }
-        let at_caller = sessions.calls_of(call.caller);
-        if let Some(moved) = swap_remove(at_caller, call.place_at_caller) {
-            self[moved].place_at_caller = call.place_at_caller;
-        }
+        sessions.calls_of(call.caller).remove(call.request);
         call
     }
 
@@ -207,11 +198,6 @@ impl Calls {
         self.deadlines.remove(&(call.deadline, key));
         call.deadline = now.after_ms(call.timeout_ms);
         self.deadlines.insert((call.deadline, key));
-    }
-
-    /// The open call of `caller` with that request id.
-    pub(super) fn of_caller(&self, caller: Party, request: RequestId) -> Option<CallKey> {
-        self.by_request.get(&(caller, request)).copied()
     }
 
     pub(super) fn next_deadline(&self) -> Option<Time> {
@@ -251,19 +237,13 @@ impl Calls {
 
     /// Asserts that tables and sessions agree. Walks everything.
     pub(super) fn check_invariants<H>(&self, sessions: &Sessions<H>) {
-        assert_eq!(self.by_request.len(), self.slab.len());
         let mut deadlines = 0;
         for (index, call) in &self.slab {
             let key = CallKey(index as u32);
-            assert_eq!(self.of_caller(call.caller, call.request), Some(key));
+            assert_eq!(sessions.call(call.caller, call.request), Some(key));
             let found = sessions.invocation(call.callee, call.invocation);
             assert_eq!(found, Some(key));
-            let (made, last) = (
-                calls_made(sessions, call.caller),
-                invocation_last(sessions, call.callee),
-            );
-            assert_eq!(made[call.place_at_caller as usize], key);
-            assert!(call.invocation.0 <= last);
+            assert!(call.invocation.0 <= invocation_last(sessions, call.callee));
             if call.timeout_ms > 0 {
                 assert!(self.deadlines.contains(&(call.deadline, key)));
                 deadlines += 1;
@@ -294,27 +274,6 @@ impl std::ops::Index<CallKey> for Calls {
 impl std::ops::IndexMut<CallKey> for Calls {
     fn index_mut(&mut self, key: CallKey) -> &mut Call {
         &mut self.slab[key.0 as usize]
-    }
-}
-
-/// Appends to a session's list; returns the place.
-fn push(list: &mut Vec<CallKey>, key: CallKey) -> u32 {
-    list.push(key);
-    (list.len() - 1) as u32
-}
-
-/// Removes a place from a session's list; returns the call that moved into it.
-#[inline(always)]
-fn swap_remove(list: &mut Vec<CallKey>, place: u32) -> Option<CallKey> {
-    list.swap_remove(place as usize);
-    list.get(place as usize).copied()
-}
-
-fn calls_made<H>(sessions: &Sessions<H>, party: Party) -> &[CallKey] {
-    match (party.session(), party.neighbour()) {
-        (Some(session), _) => &sessions[session].calls,
-        (None, Some(neighbour)) => &sessions.neighbours[neighbour].calls,
-        (None, None) => &[],
     }
 }
 

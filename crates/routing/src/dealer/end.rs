@@ -32,7 +32,7 @@ impl Dealer {
             }
             return;
         }
-        let Some(key) = self.calls.of_caller(from.into(), request) else {
+        let Some(key) = context.sessions.call(from.into(), request) else {
             return;
         };
         match mode {
@@ -98,7 +98,7 @@ impl Dealer {
         if self.leave_waiting(context, index, count_max) {
             return true;
         }
-        let mut made = last_of(&context.sessions[index].calls, count_max);
+        let mut made = context.sessions[index].calls.some(count_max);
         made.sort_unstable_by_key(|key| self.calls[*key].request);
         for key in &made {
             let call = self.calls.remove(*key, context.sessions);
@@ -205,11 +205,6 @@ fn is_answered<H>(context: &Context<'_, H>, caller: SessionIndex, mode: CancelMo
 
 /// Cost to end a call and send a message about it: about 1 µs if a realm has a million of them.
 pub(super) const STEPS_PER_CALL: u32 = 10;
-
-/// The last of a session's calls, at most that many.
-pub(super) fn last_of(calls: &[CallKey], count_max: usize) -> Vec<CallKey> {
-    calls[calls.len().saturating_sub(count_max)..].to_vec()
-}
 
 /// Sends INTERRUPT, if the callee supports it; returns whether it was sent.
 pub(super) fn interrupt<H>(

@@ -7,6 +7,7 @@ use super::end::STEPS_PER_CALL;
 use crate::context::Context;
 use crate::fault::Fault;
 use crate::party::Party;
+use crate::session::Sessions;
 
 /// The calls that were open at one moment ([`crate::Realm::open_calls`]).
 #[derive(Debug, Default)]
@@ -40,9 +41,9 @@ impl Dealer {
     }
 
     /// Forgets answered calls from the end of the list; earlier ones are examined after these.
-    pub(crate) fn forget_answered(&self, open: &mut OpenCalls) {
+    pub(crate) fn forget_answered<H>(&self, sessions: &Sessions<H>, open: &mut OpenCalls) {
         while let Some((caller, request)) = open.calls.last().copied() {
-            let is_open = self.calls.of_caller(caller, request).is_some()
+            let is_open = sessions.call(caller, request).is_some()
                 || self.waiting_call(caller, request).is_some();
             if is_open {
                 return;
@@ -67,7 +68,7 @@ impl Dealer {
         for (caller, request) in ended {
             if let Some(key) = self.waiting_call(caller, request) {
                 self.end_waiting(context, key, fault);
-            } else if let Some(key) = self.calls.of_caller(caller, request) {
+            } else if let Some(key) = context.sessions.call(caller, request) {
                 self.abandon(context, key, fault);
             }
         }

@@ -91,7 +91,7 @@ impl Dealer {
                 procedure,
                 payload,
             }) => {
-                if let Some(key) = self.calls.of_caller(from.into(), *request) {
+                if let Some(key) = context.sessions.call(from.into(), *request) {
                     // Whether it is progressive, the other node decides; an invalid part is ignored.
                     let _ = self.continue_call(context, key, options, procedure, *payload);
                 }
@@ -151,7 +151,7 @@ impl Dealer {
         (from, request): (NeighbourIndex, RequestId),
         mode: CancelMode,
     ) {
-        let Some(key) = self.calls.of_caller(from.into(), request) else {
+        let Some(key) = context.sessions.call(from.into(), request) else {
             return self.cancelled_waiting(context, (from, request), mode);
         };
         let call = &self.calls[key];
