@@ -99,11 +99,7 @@ fn readable(serializer: Serializer, data: &[u8], message: &Message<'_>) {
             && !part.is_empty()
             && transcode_value(serializer, part, Serializer::Cbor, &mut converted).is_ok()
         {
-            let converted = Payload {
-                serializer: Serializer::Cbor,
-                args: &converted,
-                kwargs: &[],
-            };
+            let converted = Payload::new(Serializer::Cbor, &converted, &[]);
             assert_eq!(
                 check_readable(&converted),
                 Ok(()),

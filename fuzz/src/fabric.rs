@@ -211,11 +211,7 @@ pub fn frame_seeds() -> Vec<Vec<u8>> {
             }),
             options: &options,
             topic: "com.example..a b",
-            payload: Payload {
-                serializer,
-                args,
-                kwargs: b"",
-            },
+            payload: Payload::new(serializer, args, b""),
             retained: None,
         };
         let _ = member.publish(&publication, Some(&mut kept));

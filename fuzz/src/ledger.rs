@@ -151,7 +151,7 @@ fn records(queue: QueueId) -> Vec<Record> {
             place: 1,
             deliveries: 2,
         },
-        Record::Dequeued { queue, place: 0 },
+        Record::dequeued(queue, 0),
         Record::Purged { queue },
         Record::Unbound {
             source: "x".into(),

@@ -157,11 +157,7 @@ impl Request {
                 .map(|number| format!("[{number}]"))
                 .unwrap_or_default(),
         };
-        let payload = Payload {
-            serializer: Serializer::Json,
-            args: args.as_bytes(),
-            kwargs: b"",
-        };
+        let payload = Payload::new(Serializer::Json, args.as_bytes(), b"");
         let message = match self {
             Self::Publish {
                 request,

@@ -343,6 +343,82 @@ methods! {
     TxRollbackOk = 90, 31, "tx.rollback-ok" {}
 }
 
+impl<'a> QueueDeclare<'a> {
+    /// A declaration by name; all else is the default.
+    pub fn named(queue: &'a str) -> Self {
+        Self {
+            queue,
+            ..Self::default()
+        }
+    }
+}
+
+impl<'a> QueueBind<'a> {
+    /// The queue of a binding.
+    pub fn of(queue: &'a str) -> Self {
+        Self {
+            queue,
+            ..Self::default()
+        }
+    }
+
+    /// The source of the binding, and its key.
+    pub fn to(self, exchange: &'a str, routing_key: &'a str) -> Self {
+        Self {
+            exchange,
+            routing_key,
+            ..self
+        }
+    }
+}
+
+impl<'a> BasicPublish<'a> {
+    /// A publication that is neither mandatory nor immediate.
+    pub fn to(exchange: &'a str, routing_key: &'a str) -> Self {
+        Self {
+            exchange,
+            routing_key,
+            ..Self::default()
+        }
+    }
+}
+
+impl BasicQos {
+    /// A limit for each later consumer of the channel; 0 is none.
+    pub fn of_each(prefetch_count: u16) -> Self {
+        Self {
+            prefetch_count,
+            ..Self::default()
+        }
+    }
+
+    /// A limit for all consumers of the channel together; 0 is none.
+    pub fn of_all(prefetch_count: u16) -> Self {
+        Self {
+            global: true,
+            ..Self::of_each(prefetch_count)
+        }
+    }
+}
+
+impl BasicAck {
+    /// Acknowledges one delivery.
+    pub fn one(delivery_tag: u64) -> Self {
+        Self {
+            delivery_tag,
+            multiple: false,
+        }
+    }
+
+    /// Acknowledges all deliveries up to that one; 0 means all.
+    pub fn up_to(delivery_tag: u64) -> Self {
+        Self {
+            delivery_tag,
+            multiple: true,
+        }
+    }
+}
+
 impl Method<'_> {
     /// Whether a content header and a body follow.
     pub fn has_content(&self) -> bool {

@@ -124,14 +124,7 @@ impl Guest {
                     broker: Arc::clone(broker),
                 };
                 guest.handle(&ConfirmSelect { no_wait: true }.into());
-                guest.handle(
-                    &BasicQos {
-                        prefetch_size: 0,
-                        prefetch_count: client.prefetch,
-                        global: false,
-                    }
-                    .into(),
-                );
+                guest.handle(&BasicQos::of_each(client.prefetch).into());
                 Ok(guest)
             }
             Err(why) => {

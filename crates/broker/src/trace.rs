@@ -195,10 +195,8 @@ mod tests {
     fn methods_have_their_arguments_and_no_secret() {
         let mut bytes = Vec::new();
         let publish = BasicPublish {
-            exchange: "x",
-            routing_key: "k",
             mandatory: true,
-            immediate: false,
+            ..BasicPublish::to("x", "k")
         };
         frame::write_method(3, &publish, &mut bytes);
         assert_eq!(

@@ -77,26 +77,13 @@ mod tests {
 
     fn enqueued(place: i64) -> Record {
         let content = MessageContent::new("", "q", &[0, 0], &[7; 1000]);
-        Record::Enqueued {
-            queue: QUEUE,
-            place,
-            message: StoredMessage {
-                content: Arc::new(content),
-                expires_at: None,
-                deliveries: 0,
-            },
-        }
+        Record::enqueued(QUEUE, place, StoredMessage::new(Arc::new(content)))
     }
 
     /// A vhost whose log has all of its messages.
     fn restored() -> Vhost<Arc<Peer>> {
         let mut vhost = Vhost::new(VhostConfig::named("/"), 1);
-        let declared = Record::QueueDeclared {
-            id: QUEUE,
-            name: "q".into(),
-            auto_delete: false,
-            arguments: TableBuf::new(),
-        };
+        let declared = Record::queue_declared(QUEUE, "q", TableBuf::new());
         vhost.restore(Time(1), declared);
         (1..=COUNT).for_each(|place| vhost.restore(Time(1), enqueued(place)));
         vhost.restored(Time(1), &mut VhostOutbox::default());

@@ -253,11 +253,11 @@ impl Arguments {
         lend: impl FnOnce(&Payload<'_>) -> R,
     ) -> Result<R, TranscodeError> {
         if let Some(bytes) = &self.bytes {
-            return Ok(lend(&Payload {
-                serializer: bytes.serializer,
-                args: &bytes.args,
-                kwargs: &bytes.kwargs,
-            }));
+            return Ok(lend(&Payload::new(
+                bytes.serializer,
+                &bytes.args,
+                &bytes.kwargs,
+            )));
         }
         let (mut args, mut kwargs) = (Vec::new(), Vec::new());
         // Only bytes can fail to decode, and there are none.
@@ -269,11 +269,7 @@ impl Arguments {
                 codec::encode_value(&values.kwargs, serializer, &mut kwargs)?;
             }
         }
-        Ok(lend(&Payload {
-            serializer,
-            args: &args,
-            kwargs: &kwargs,
-        }))
+        Ok(lend(&Payload::new(serializer, &args, &kwargs)))
     }
 
     fn values(&self) -> Result<&Values, ArgumentError> {

@@ -180,11 +180,7 @@ mod tests {
             let message = |args| Message::Yield {
                 request: RequestId(1),
                 options: YieldOptions::default(),
-                payload: Payload {
-                    serializer: Serializer::Json,
-                    args,
-                    kwargs: &[],
-                },
+                payload: Payload::new(Serializer::Json, args, &[]),
             };
             outgoing.push(&message(b"[1]")).unwrap();
             let length = outgoing.len();

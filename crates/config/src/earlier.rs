@@ -89,20 +89,10 @@ fn set_version(root: &mut Node, span: Span) {
     let Value::Object(entries) = &mut root.value else {
         return;
     };
-    let node = Node {
-        span,
-        value: Value::Integer(VERSION),
-    };
+    let node = Node::new(span, Value::Integer(VERSION));
     match entries.iter_mut().find(|entry| entry.key == "version") {
         Some(entry) => entry.node = node,
-        None => entries.insert(
-            0,
-            Entry {
-                key: "version".into(),
-                key_span: span,
-                node,
-            },
-        ),
+        None => entries.insert(0, Entry::new("version".into(), span, node)),
     }
 }
 
@@ -145,14 +135,11 @@ fn convert(permission: &mut Node) -> bool {
         .into_iter()
         .partition(|entry| ACTIONS.contains(&entry.key.as_str()));
     let key_span = actions.first().map_or(span, |action| action.key_span);
-    others.push(Entry {
-        key: "allow".into(),
+    others.push(Entry::new(
+        "allow".into(),
         key_span,
-        node: Node {
-            span: key_span,
-            value: Value::Object(actions),
-        },
-    });
+        Node::new(key_span, Value::Object(actions)),
+    ));
     *entries = others;
     true
 }

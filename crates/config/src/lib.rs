@@ -327,10 +327,7 @@ fn read_source_of(path: &Path, bytes_max: u64) -> Result<(Source, Format), Failu
     })?;
     let name = path.display().to_string();
     let text = decode(bytes).map_err(|(text, problem)| Failure::Invalid {
-        source: Source {
-            name: name.clone(),
-            text,
-        },
+        source: Source::new(name.clone(), text),
         problems: vec![problem],
     })?;
     Ok((Source { name, text }, format))
@@ -342,10 +339,7 @@ impl Config {
     /// [`EMBEDDED_AMQP`]; RabbitMQ's management API and metrics on loopback ports 15672 and 15692, by [`EMBEDDED_TOOLS`]; the
     /// console on loopback port 8090, for every client of this machine.
     pub fn embedded_default() -> Self {
-        let source = Source {
-            name: "embedded".into(),
-            text: EMBEDDED.into(),
-        };
+        let source = Source::new("embedded".into(), EMBEDDED.into());
         let parsed = parse(&source, Format::Json, &|_| None);
         // The file is part of the program, and a test reads it.
         let (config, _) =

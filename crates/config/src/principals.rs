@@ -30,8 +30,5 @@ pub(crate) fn wrapped(methods: &Methods, method: Method, file: Node) -> Node {
     if let Some(role) = methods.default_role(method) {
         entries.push(entry("default-role", text(role)));
     }
-    Node {
-        span,
-        value: Value::Object(entries),
-    }
+    Node::new(span, Value::Object(entries))
 }

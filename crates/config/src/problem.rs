@@ -12,6 +12,12 @@ pub struct Source {
     pub text: String,
 }
 
+impl Source {
+    pub fn new(name: String, text: String) -> Self {
+        Self { name, text }
+    }
+}
+
 /// Whether the configuration remains usable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {

@@ -264,15 +264,8 @@ fn made<'n>(node: &'n mut Node, key: &str, at: Span, empty: Value) -> Option<&'n
     let index = entries.iter().position(|entry| entry.key == key);
     let index = index.unwrap_or_else(|| {
         let (key, key_span) = (key.to_owned(), at);
-        let node = Node {
-            span: at,
-            value: empty,
-        };
-        entries.push(Entry {
-            key,
-            key_span,
-            node,
-        });
+        let node = Node::new(at, empty);
+        entries.push(Entry::new(key, key_span, node));
         entries.len() - 1
     });
     Some(&mut entries[index].node)

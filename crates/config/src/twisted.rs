@@ -55,12 +55,9 @@ fn object(keys: Keys, at: Span, span: Span) -> Node {
     let entry = |(key, value): (&str, Value)| Entry {
         key: key.to_owned(),
         key_span: at,
-        node: Node { span: at, value },
+        node: Node::new(at, value),
     };
-    Node {
-        span,
-        value: Value::Object(keys.into_iter().map(entry).collect()),
-    }
+    Node::new(span, Value::Object(keys.into_iter().map(entry).collect()))
 }
 
 fn shown(key: &str, value: &Value) -> String {

@@ -79,11 +79,7 @@ fn publication<'m>(options: &'m PublishOptions, topic: &'m str) -> Publication<'
         }),
         options,
         topic,
-        payload: Payload {
-            serializer: Serializer::Json,
-            args: b"[1]",
-            kwargs: b"{\"a\":2}",
-        },
+        payload: Payload::new(Serializer::Json, b"[1]", b"{\"a\":2}"),
         retained: None,
     }
 }
@@ -348,11 +344,7 @@ fn events_that_cannot_cross_are_refused() {
     assert_eq!(outcome, Err(Uncrossed::TooLong));
     let args = format!("[\"{}\"]", "x".repeat(2_000));
     let large = Publication {
-        payload: Payload {
-            serializer: Serializer::Json,
-            args: args.as_bytes(),
-            kwargs: b"",
-        },
+        payload: Payload::new(Serializer::Json, args.as_bytes(), b""),
         ..publication(&options, "a")
     };
     assert_eq!(

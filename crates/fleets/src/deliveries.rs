@@ -288,10 +288,7 @@ impl Member {
 /// Acknowledges a delivery.
 pub(crate) fn settle(guest: Option<&mut Guest>, tag: Option<u64>) {
     if let (Some(guest), Some(delivery_tag)) = (guest, tag) {
-        guest.settle(&BasicAck {
-            delivery_tag,
-            multiple: false,
-        });
+        guest.settle(&BasicAck::one(delivery_tag));
     }
 }
 

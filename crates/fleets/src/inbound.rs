@@ -103,12 +103,7 @@ pub(crate) fn publish_will(guest: &mut Guest, fleet: &Fleet, exchange: &str, wil
 }
 
 fn send(guest: &mut Guest, exchange: &str, key: &str, properties: &[u8], body: &[u8]) -> Answered {
-    let publish = BasicPublish {
-        exchange,
-        routing_key: key,
-        mandatory: false,
-        immediate: false,
-    };
+    let publish = BasicPublish::to(exchange, key);
     guest.publish(&publish, Properties::from_checked_bytes(properties), body)
 }
 

@@ -150,11 +150,7 @@ impl Ledger {
                     ..message
                 },
             };
-            Record::Enqueued {
-                queue,
-                place,
-                message,
-            }
+            Record::enqueued(queue, place, message)
         });
         Ok(records.collect())
     }

@@ -139,9 +139,5 @@ pub(crate) fn resident(message: &StoredMessage) -> u64 {
 }
 
 pub(crate) fn enqueued(queue: QueueId, place: i64, message: &StoredMessage) -> Record {
-    Record::Enqueued {
-        queue,
-        place,
-        message: message.clone(),
-    }
+    Record::enqueued(queue, place, message.clone())
 }

@@ -157,12 +157,7 @@ impl Run {
         if at % 2 == 1 {
             arguments = arguments.with("x-max-priority", Value::I32(3));
         }
-        Record::QueueDeclared {
-            id,
-            name: format!("q{at}").into(),
-            auto_delete: false,
-            arguments,
-        }
+        Record::queue_declared(id, format!("q{at}"), arguments)
     }
 
     fn submit(&mut self, records: Vec<Record>) {
@@ -190,11 +185,7 @@ impl Run {
         let number = self.next_message;
         self.next_message += 1;
         let message = message(format!("{number:04}").as_bytes());
-        Record::Enqueued {
-            queue,
-            place,
-            message,
-        }
+        Record::enqueued(queue, place, message)
     }
 
     /// Records about a queue, of which the first grows.
@@ -216,7 +207,7 @@ impl Run {
                 for _ in 0..self.chance.within(1..6) {
                     if let Some(place) = self.chance.one_of(&places) {
                         places.retain(|found| *found != place);
-                        records.push(Record::Dequeued { queue, place });
+                        records.push(Record::dequeued(queue, place));
                     }
                 }
             }
@@ -493,7 +484,7 @@ impl Run {
             // The log is cleaned as records come, and as they are written.
             if left > 500 && left % 100 == 0 {
                 let (queue, place) = (QueueId(1), i64::MAX);
-                self.submit(vec![Record::Dequeued { queue, place }]);
+                self.submit(vec![Record::dequeued(queue, place)]);
             }
             self.act();
         }

@@ -28,20 +28,11 @@ type Log = Vec<Arc<[u8]>>;
 /// A message with that body.
 fn enqueued(place: i64, body: &str) -> Record {
     let (queue, message) = (QUEUE, message(body.as_bytes()));
-    Record::Enqueued {
-        queue,
-        place,
-        message,
-    }
+    Record::enqueued(queue, place, message)
 }
 
 fn declared(id: QueueId, arguments: TableBuf) -> Record {
-    Record::QueueDeclared {
-        id,
-        name: format!("q{}", id.0).into(),
-        auto_delete: false,
-        arguments,
-    }
+    Record::queue_declared(id, format!("q{}", id.0), arguments)
 }
 
 fn prioritized() -> Record {
@@ -49,10 +40,7 @@ fn prioritized() -> Record {
 }
 
 fn dequeued(place: i64) -> Record {
-    Record::Dequeued {
-        queue: QUEUE,
-        place,
-    }
+    Record::dequeued(QUEUE, place)
 }
 
 /// Lets the log accept all appends; returns the positions that are committed.

@@ -334,10 +334,7 @@ fn a_late_entry_is_purged_with_the_claim_before_it() {
     let (_, mut second, mut log) = late();
     let mut first_left = 1;
     for place in 10..200 {
-        let gone = Record::Dequeued {
-            queue: QueueId(1),
-            place: if place == 10 { 1 } else { place - 1 },
-        };
+        let gone = Record::dequeued(QueueId(1), if place == 10 { 1 } else { place - 1 });
         for records in [vec![enqueued(place, 60)], vec![gone]] {
             second.submit(NOW, records, Position(1));
             for effect in drain(&mut second, &mut log) {
@@ -368,16 +365,10 @@ fn a_purge_waits_for_the_batch_that_made_it_possible() {
     settle(&mut ledger, &mut log);
     // They move: until the log has that, they are only where they were.
     let moved = (10..20).flat_map(|place| {
-        let gone = Record::Dequeued {
-            queue: QueueId(1),
-            place,
-        };
+        let gone = Record::dequeued(QueueId(1), place);
         [gone, enqueued(place + 100, 60)]
     });
-    let one = Record::Dequeued {
-        queue: QueueId(1),
-        place: 1,
-    };
+    let one = Record::dequeued(QueueId(1), 1);
     ledger.submit(NOW, moved.chain([one]).collect(), Position(3));
     let mut waiting = appends(&mut ledger);
     while !waiting.is_empty() {
@@ -404,10 +395,7 @@ fn a_log_is_cleaned_although_records_always_wait() {
     let mut in_flight = Vec::new();
     let mut longest = 0;
     for place in 10..2000 {
-        let gone = Record::Dequeued {
-            queue: QueueId(1),
-            place: place - 5,
-        };
+        let gone = Record::dequeued(QueueId(1), place - 5);
         ledger.submit(NOW, vec![enqueued(place, 60), gone], Position(2));
         for effect in effects(&mut ledger) {
             match effect {

@@ -13,10 +13,7 @@ use support::{CONFIG, NOW, enqueued, owner};
 type Entry = Arc<[u8]>;
 
 fn dequeued(place: i64) -> Record {
-    Record::Dequeued {
-        queue: QueueId(1),
-        place,
-    }
+    Record::dequeued(QueueId(1), place)
 }
 
 fn effects(ledger: &mut Ledger) -> Vec<Effect> {

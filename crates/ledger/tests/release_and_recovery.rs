@@ -16,12 +16,7 @@ use support::{CONFIG, NOW, enqueued, owner};
 type Log = Vec<(u64, Arc<[u8]>)>;
 
 fn declared() -> Record {
-    Record::QueueDeclared {
-        id: QueueId(1),
-        name: "q".into(),
-        auto_delete: false,
-        arguments: TableBuf::new(),
-    }
+    Record::queue_declared(QueueId(1), "q", TableBuf::new())
 }
 
 fn recovery(by: &str, replaced: &[u64]) -> Recovery {
@@ -186,10 +181,7 @@ fn an_owner_that_releases_writes_nothing_more() {
 #[test]
 fn a_former_owner_follows_on_as_if_it_had_read_its_own_log() {
     let (mut owning, mut log) = filled(9, 3);
-    let gone = Record::Dequeued {
-        queue: QueueId(1),
-        place: 2,
-    };
+    let gone = Record::dequeued(QueueId(1), 2);
     submit(&mut owning, &mut log, vec![gone]);
     let rested = Some(vec![(QueueId(1), 3)]);
     let release = Release {
@@ -390,10 +382,7 @@ fn the_names_of_replaced_logs_survive_cleaning() {
     let first = log[0].0;
     for place in 10..60 {
         submit(&mut owner, &mut log, vec![enqueued(place, 300)]);
-        let gone = Record::Dequeued {
-            queue: QueueId(1),
-            place,
-        };
+        let gone = Record::dequeued(QueueId(1), place);
         submit(&mut owner, &mut log, vec![gone]);
     }
     assert!(log[0].0 > first + 50, "it was cleaned");

@@ -154,10 +154,7 @@ async fn settle(talk: &mut Talk, fetched: &[Message], mode: Mode) -> Result<(), 
         return Ok(());
     }
     let said = match (mode.is_requeued, mode.is_rejected) {
-        (false, false) => talk.say(&BasicAck {
-            delivery_tag: 0,
-            multiple: true,
-        }),
+        (false, false) => talk.say(&BasicAck::up_to(0)),
         (requeue, _) => talk.say(&BasicNack {
             delivery_tag: 0,
             multiple: true,
@@ -165,11 +162,7 @@ async fn settle(talk: &mut Talk, fetched: &[Message], mode: Mode) -> Result<(), 
         }),
     };
     said.map_err(|e| refused(&e))?;
-    let last = BasicQos {
-        prefetch_size: 0,
-        prefetch_count: 0,
-        global: false,
-    };
+    let last = BasicQos::of_each(0);
     talk.ask(&last).await.map_err(|e| refused(&e))?;
     Ok(())
 }
@@ -243,10 +236,8 @@ pub(crate) async fn publish(
     let properties = encoded_properties(input.get("properties").unwrap_or(&Json::Null))?;
     let mut talk = Talk::open(call, vhost).await.map_err(|e| refused(&e))?;
     let publish = BasicPublish {
-        exchange,
-        routing_key,
         mandatory: true,
-        immediate: false,
+        ..BasicPublish::to(exchange, routing_key)
     };
     let is_routed = published(&mut talk, &publish, &properties, &body).await;
     let is_routed = is_routed.map_err(|e| not_published(&e))?;
@@ -356,12 +347,7 @@ pub(crate) async fn aliveness(call: &Call<'_>, vhost: &str) -> Result<Answer, An
             arguments: none.as_table(),
         };
         talk.ask(&declare).await?;
-        let publish = BasicPublish {
-            exchange: "",
-            routing_key: ALIVENESS,
-            mandatory: false,
-            immediate: false,
-        };
+        let publish = BasicPublish::to("", ALIVENESS);
         let properties = Properties::EMPTY;
         published(&mut talk, &publish, properties.bytes(), b"test_message").await?;
         let get = BasicGet {

@@ -136,10 +136,8 @@ async fn publish(
     fetched: Vec<(u64, u64, Message)>,
 ) -> (Vec<bool>, Option<String>) {
     let publish = BasicPublish {
-        exchange: "",
-        routing_key: &order.to,
         mandatory: true,
-        immediate: false,
+        ..BasicPublish::to("", &order.to)
     };
     let mut confirms = Confirms::new(fetched.len());
     for (_, _, message) in fetched {
@@ -181,16 +179,10 @@ async fn settle(talk: &mut Talk, tags: &[u64], accepted: &[bool]) -> Result<(), 
         return Ok(());
     };
     if accepted.iter().all(|is| *is) {
-        talk.say(&BasicAck {
-            delivery_tag: *last,
-            multiple: true,
-        })?;
+        talk.say(&BasicAck::up_to(*last))?;
     } else {
         for (tag, _) in tags.iter().zip(accepted).filter(|(_, is)| **is) {
-            talk.say(&BasicAck {
-                delivery_tag: *tag,
-                multiple: false,
-            })?;
+            talk.say(&BasicAck::one(*tag))?;
         }
         talk.say(&BasicNack {
             delivery_tag: 0,
@@ -198,11 +190,7 @@ async fn settle(talk: &mut Talk, tags: &[u64], accepted: &[bool]) -> Result<(), 
             requeue: true,
         })?;
     }
-    let last = BasicQos {
-        prefetch_size: 0,
-        prefetch_count: 0,
-        global: false,
-    };
+    let last = BasicQos::of_each(0);
     talk.ask(&last).await?;
     Ok(())
 }

@@ -91,10 +91,7 @@ impl EmbeddedOptions {
     }
 
     fn parse(text: &str, format: Format) -> Result<Self, EmbeddedError> {
-        let source = Source {
-            name: "configuration".to_owned(),
-            text: text.to_owned(),
-        };
+        let source = Source::new("configuration".to_owned(), text.to_owned());
         match config::parse(&source, format, &|name| std::env::var(name).ok()) {
             Ok((config, _)) => Ok(Self::of(config)),
             Err(problems) => Err(EmbeddedError::Configuration(config::render(

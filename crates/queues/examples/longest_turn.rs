@@ -16,7 +16,6 @@ use std::time::{Duration, Instant};
 
 use crosstie_amqp::method::{ExchangeDeclare, ExchangeDelete, QueueBind, QueueDeclare};
 use crosstie_amqp::{Method, Properties, TableBuf, Value};
-use crosstie_auth::Permissions;
 use crosstie_queues::policy::{Policies, Policy, PolicyKind, PolicyParts, PolicyValue};
 use crosstie_queues::{
     ChannelKey, Client, ConnectionKey, Fault, Outbox, Refused, Time, Vhost, VhostConfig,
@@ -48,12 +47,7 @@ struct Given {
 impl Default for Given {
     fn default() -> Self {
         let mut vhost = Vhost::new(VhostConfig::named("/"), 42);
-        let client = Client {
-            user: "guest".into(),
-            permissions: Arc::new(Permissions::all()),
-            consumer_cancel_notify: true,
-            is_impersonator: false,
-        };
+        let client = Client::unrestricted("guest");
         let connection = vhost.open_connection(1, client);
         let channel = vhost.open_channel(connection, 1);
         Self {
@@ -128,10 +122,7 @@ impl Given {
     }
 
     fn declare(&mut self, queue: &str) {
-        self.handle(&Method::QueueDeclare(QueueDeclare {
-            queue,
-            ..QueueDeclare::default()
-        }));
+        self.handle(&Method::QueueDeclare(QueueDeclare::named(queue)));
     }
 
     fn handle(&mut self, method: &Method<'_>) {

@@ -11,14 +11,12 @@
     reason = "an example that measures reads the clock"
 )]
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use crosstie_amqp::method::{
     BasicAck, BasicConsume, BasicPublish, ConfirmSelect, QueueBind, QueueDeclare,
 };
 use crosstie_amqp::{BasicProperties, Method, Properties, TableBuf};
-use crosstie_auth::Permissions;
 use crosstie_queues::{ChannelKey, Client, Fault, Outbox, Refused, Time, Vhost, VhostConfig};
 
 /// Accepts bytes as a connection's queue does, and drops them when there are many.
@@ -92,12 +90,7 @@ struct Bench {
 impl Bench {
     fn new() -> Self {
         let mut vhost = Vhost::new(VhostConfig::named("/"), 42);
-        let client = Client {
-            user: "guest".into(),
-            permissions: Arc::new(Permissions::all()),
-            consumer_cancel_notify: true,
-            is_impersonator: false,
-        };
+        let client = Client::unrestricted("guest");
         let connection = vhost.open_connection(1, client);
         let channel = vhost
             .open_channel(connection, 1)
@@ -122,12 +115,7 @@ impl Bench {
     }
 
     fn publish(&mut self, exchange: &str, routing_key: &str, properties: &[u8], body: &[u8]) {
-        let publish = BasicPublish {
-            exchange,
-            routing_key,
-            mandatory: false,
-            immediate: false,
-        };
+        let publish = BasicPublish::to(exchange, routing_key);
         let properties = Properties::from_bytes(properties).unwrap_or(Properties::EMPTY);
         let sink = &mut self.sink;
         let done = self
@@ -190,10 +178,7 @@ fn consume(no_ack: bool) -> Method<'static> {
 }
 
 fn ack(delivery_tag: u64) -> Method<'static> {
-    Method::BasicAck(BasicAck {
-        delivery_tag,
-        multiple: false,
-    })
+    Method::BasicAck(BasicAck::one(delivery_tag))
 }
 
 /// The properties that oslo.messaging gives its messages.
@@ -237,12 +222,7 @@ fn by_topic() {
     let mut bench = Bench::new();
     bench.handle(queue(false));
     bench.handle(consume(false));
-    bench.handle(Method::QueueBind(QueueBind {
-        queue: "q",
-        exchange: "amq.topic",
-        routing_key: "q",
-        ..QueueBind::default()
-    }));
+    bench.handle(Method::QueueBind(QueueBind::of("q").to("amq.topic", "q")));
     bench.handle(Method::ConfirmSelect(ConfirmSelect { no_wait: true }));
     let what = "topic exchange, oslo's properties, confirmed, acknowledged";
     bench.time(what, |bench, number| {

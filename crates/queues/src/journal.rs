@@ -141,6 +141,52 @@ pub struct StoredMessage {
     pub deliveries: u32,
 }
 
+impl Record {
+    pub fn enqueued(queue: QueueId, place: i64, message: StoredMessage) -> Self {
+        Self::Enqueued {
+            queue,
+            place,
+            message,
+        }
+    }
+
+    pub fn dequeued(queue: QueueId, place: i64) -> Self {
+        Self::Dequeued { queue, place }
+    }
+
+    /// A queue that is not deleted with its last consumer.
+    pub fn queue_declared(id: QueueId, name: impl Into<Arc<str>>, arguments: TableBuf) -> Self {
+        Self::QueueDeclared {
+            id,
+            name: name.into(),
+            auto_delete: false,
+            arguments,
+        }
+    }
+
+    /// Approximate memory of its texts and its message.
+    pub fn memory_bytes(&self) -> usize {
+        match self {
+            Self::Enqueued { message, .. } => message.content.memory_bytes(),
+            Self::Setting { key, value } => {
+                key.len() + value.as_ref().map_or(0, |value| value.len())
+            }
+            _ => 0,
+        }
+    }
+}
+
+impl StoredMessage {
+    /// A message that was not delivered and does not expire.
+    pub fn new(content: Arc<MessageContent>) -> Self {
+        Self {
+            content,
+            expires_at: None,
+            deliveries: 0,
+        }
+    }
+}
+
 /// Records that were not handed to a store yet.
 #[derive(Debug, Default)]
 pub struct Journal {

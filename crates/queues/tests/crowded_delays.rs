@@ -1,10 +1,7 @@
 //! Delayed messages that are due at about the same time, and more than are held near at once.
 
-use std::sync::Arc;
-
 use crosstie_amqp::method::{BasicConsume, BasicPublish, ExchangeDeclare, QueueBind, QueueDeclare};
 use crosstie_amqp::{BasicProperties, Method, Properties, TableBuf, Value};
-use crosstie_auth::Permissions;
 use crosstie_queues::{
     ChannelKey, Client, Fault, Outbox, Paging, Refused, Time, Vhost, VhostConfig,
 };
@@ -66,12 +63,7 @@ impl Stage {
             ..Paging::OFF
         };
         let mut vhost = Vhost::new(config, 7);
-        let client = Client {
-            user: "guest".into(),
-            permissions: Arc::new(Permissions::all()),
-            consumer_cancel_notify: true,
-            is_impersonator: false,
-        };
+        let client = Client::unrestricted("guest");
         let connection = vhost.open_connection((), client);
         let channel = vhost.open_channel(connection, 1).expect("a channel");
         let mut stage = Self {
@@ -88,16 +80,8 @@ impl Stage {
                 .as_table(),
             ..ExchangeDeclare::default()
         });
-        stage.handle(QueueDeclare {
-            queue: "q",
-            ..QueueDeclare::default()
-        });
-        stage.handle(QueueBind {
-            queue: "q",
-            exchange: "late",
-            routing_key: "q",
-            ..QueueBind::default()
-        });
+        stage.handle(QueueDeclare::named("q"));
+        stage.handle(QueueBind::of("q").to("late", "q"));
         stage.handle(BasicConsume {
             queue: "q",
             no_ack: true,
@@ -123,11 +107,7 @@ impl Stage {
         let mut bytes = Vec::new();
         named.write(&mut bytes);
         let properties = Properties::from_bytes(&bytes).expect("was written so");
-        let publish = BasicPublish {
-            exchange: "late",
-            routing_key: "q",
-            ..BasicPublish::default()
-        };
+        let publish = BasicPublish::to("late", "q");
         let mut body = number.to_be_bytes().to_vec();
         body.resize(100_000, 0);
         let done = self.vhost.publish(

@@ -1,11 +1,8 @@
 //! What a hostile peer could have consumers cost: each step here is done so often that it would not
 //! end in hours if it cost as much as there are consumers.
 
-use std::sync::Arc;
-
 use crosstie_amqp::method::{BasicAck, BasicConsume, BasicPublish, BasicQos, QueueDeclare};
 use crosstie_amqp::{Method, Properties, TableBuf, Value};
-use crosstie_auth::Permissions;
 use crosstie_queues::{
     ChannelKey, Client, ConnectionKey, Fault, Outbox, Refused, Time, Vhost, VhostConfig,
 };
@@ -63,13 +60,7 @@ impl Stage {
             sink: Sink::default(),
         };
         let channel = stage.channel();
-        stage.handle(
-            channel,
-            QueueDeclare {
-                queue: "q",
-                ..QueueDeclare::default()
-            },
-        );
+        stage.handle(channel, QueueDeclare::named("q"));
         stage
     }
 
@@ -109,10 +100,7 @@ impl Stage {
     }
 
     fn publish(&mut self, channel: ChannelKey) {
-        let publish = BasicPublish {
-            routing_key: "q",
-            ..BasicPublish::default()
-        };
+        let publish = BasicPublish::to("", "q");
         self.vhost
             .publish(
                 Time(1),
@@ -141,19 +129,11 @@ impl Stage {
 }
 
 fn client() -> Client {
-    Client {
-        user: "guest".into(),
-        permissions: Arc::new(Permissions::all()),
-        consumer_cancel_notify: true,
-        is_impersonator: false,
-    }
+    Client::unrestricted("guest")
 }
 
 fn ack(delivery_tag: u64) -> BasicAck {
-    BasicAck {
-        delivery_tag,
-        multiple: false,
-    }
+    BasicAck::one(delivery_tag)
 }
 
 #[test]
@@ -175,14 +155,7 @@ fn a_limit_of_all_consumers_together_stops_them_together() {
     for with_priorities in [false, true] {
         let mut stage = Stage::new();
         let channel = stage.channel();
-        stage.handle(
-            channel,
-            BasicQos {
-                prefetch_count: 1,
-                global: true,
-                ..BasicQos::default()
-            },
-        );
+        stage.handle(channel, BasicQos::of_all(1));
         stage.consume(channel, with_priorities);
         stage.publish(channel);
         for number in 1..=40_000 {
@@ -200,13 +173,7 @@ fn a_limit_of_all_consumers_together_stops_them_together() {
 fn limits_of_their_own_cost_each_only_its_own() {
     let mut stage = Stage::new();
     let channel = stage.channel();
-    stage.handle(
-        channel,
-        BasicQos {
-            prefetch_count: 1,
-            ..BasicQos::default()
-        },
-    );
+    stage.handle(channel, BasicQos::of_each(1));
     stage.consume(channel, true);
     for _ in 0..10_000 {
         stage.publish(channel);

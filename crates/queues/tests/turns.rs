@@ -8,7 +8,6 @@ use crosstie_amqp::method::{
     QueuePurge,
 };
 use crosstie_amqp::{Method, Properties, TableBuf, Value};
-use crosstie_auth::Permissions;
 use crosstie_queues::policy::{Policies, Policy, PolicyKind, PolicyParts, PolicyValue};
 use crosstie_queues::{
     ChannelKey, Client, ConnectionKey, Fault, Outbox, QueueStatus, Refused, Time, Vhost,
@@ -80,12 +79,7 @@ impl Stage {
     }
 
     fn connect(&mut self) -> (ConnectionKey, ChannelKey) {
-        let client = Client {
-            user: "guest".into(),
-            permissions: Arc::new(Permissions::all()),
-            consumer_cancel_notify: true,
-            is_impersonator: false,
-        };
+        let client = Client::unrestricted("guest");
         let connection = self.vhost.open_connection(1, client);
         let channel = self.vhost.open_channel(connection, 1);
         (connection, channel.expect("is within every bound"))
@@ -119,11 +113,7 @@ impl Stage {
     }
 
     fn publish(&mut self, channel: ChannelKey, exchange: &str, routing_key: &str, number: u32) {
-        let publish = BasicPublish {
-            exchange,
-            routing_key,
-            ..BasicPublish::default()
-        };
+        let publish = BasicPublish::to(exchange, routing_key);
         let body = number.to_be_bytes();
         let done = self.input(|vhost, now, sink| {
             vhost.publish(now, channel, &publish, Properties::EMPTY, &body, sink)
@@ -190,13 +180,7 @@ fn messages_of_many_channels_return_in_order_to_other_consumers() {
     let second = second.expect("is within every bound");
     stage.fill(publisher, MANY);
     for channel in [first, second] {
-        stage.handle(
-            channel,
-            BasicQos {
-                prefetch_count: 30_000,
-                ..BasicQos::default()
-            },
-        );
+        stage.handle(channel, BasicQos::of_each(30_000));
         stage.consume(channel, "q", false);
     }
     stage.work();
@@ -218,11 +202,7 @@ fn nacks_and_acknowledgements_of_many() {
     stage.fill(channel, MANY);
     stage.consume(channel, "q", false);
     stage.work();
-    let limit = BasicQos {
-        prefetch_count: 1,
-        global: true,
-        ..BasicQos::default()
-    };
+    let limit = BasicQos::of_all(1);
     // All of them at once, and then one by one from anywhere.
     stage.handle(channel, limit);
     stage.handle(channel, nack(0, true));
@@ -264,13 +244,7 @@ fn nacks_and_acknowledgements_of_many() {
     delivered.sort_unstable();
     delivered.dedup();
     assert!(delivered.len() as u32 >= MANY - 1);
-    stage.handle(
-        channel,
-        BasicAck {
-            delivery_tag: 0,
-            multiple: true,
-        },
-    );
+    stage.handle(channel, BasicAck::up_to(0));
     stage.work();
     assert_eq!(stage.vhost.memory_bytes(), 0);
     stage.input(|vhost, now, sink| vhost.close_connection(now, connection, sink));
@@ -383,19 +357,12 @@ fn dead_letters_in_a_ring_have_an_end_and_a_bound() {
     for number in 0..10 {
         let name = number.to_string();
         stage.declare(channel, &name, &arguments);
-        let bind = QueueBind {
-            queue: &name,
-            exchange: "amq.fanout",
-            ..QueueBind::default()
-        };
+        let bind = QueueBind::of(&name).to("amq.fanout", "");
         stage.handle(channel, bind);
     }
     // Nobody works off what is left for later but who publishes: he is slowed, and it stays bounded.
     for number in 0..200 {
-        let publish = BasicPublish {
-            exchange: "amq.fanout",
-            ..BasicPublish::default()
-        };
+        let publish = BasicPublish::to("amq.fanout", "");
         let body = u32::to_be_bytes(number);
         let (now, sink) = (stage.now, &mut stage.sink);
         let done = stage

@@ -166,11 +166,7 @@ fn ask(
         request,
         options: CallOptions::default(),
         procedure: procedure.into(),
-        payload: Payload {
-            serializer: SERIALIZER,
-            args: &args,
-            kwargs: &[],
-        },
+        payload: Payload::new(SERIALIZER, &args, &[]),
     });
     asked.map_err(|untaken| lost(untaken.text()))
 }

@@ -117,10 +117,7 @@ impl Conversation {
             .watch
             .closing(self.watch, closing_max);
         self.leave(EndReason::Closed);
-        Outcome::Continue {
-            consumed: 0,
-            wanted: 0,
-        }
+        Outcome::consumed(0)
     }
 
     /// Takes the remainder of the last turn, and counts the bytes that have arrived since.
@@ -202,10 +199,7 @@ impl Conversation {
         }
         loop {
             let State::Open(open) = &mut self.state else {
-                return Outcome::Continue {
-                    consumed: input.len(),
-                    wanted: 0,
-                };
+                return Outcome::consumed(input.len());
             };
             let done = if let Some(left) = left.take() {
                 open.handle_left(left, &mut turn)
@@ -258,10 +252,7 @@ impl Conversation {
         }
         if done.flow.is_break() {
             self.finish();
-            return Some(Outcome::Continue {
-                consumed: input.len().max(consumed),
-                wanted: 0,
-            });
+            return Some(Outcome::consumed(input.len().max(consumed)));
         }
         if open.session.waits() {
             open.end_turn(turn);
@@ -280,10 +271,7 @@ impl Conversation {
     fn handle_whole(&mut self, place: Range<usize>, input: &mut Vec<u8>) -> Outcome {
         let consumed = input.len();
         let State::Open(open) = &mut self.state else {
-            return Outcome::Continue {
-                consumed,
-                wanted: 0,
-            };
+            return Outcome::consumed(consumed);
         };
         let mut turn = Turn::begin();
         let done = open.handle_whole(place, mem::take(input), &mut turn);
@@ -293,10 +281,7 @@ impl Conversation {
         if let State::Open(open) = &mut self.state {
             open.end_turn(&turn);
         }
-        Outcome::Continue {
-            consumed,
-            wanted: 0,
-        }
+        Outcome::consumed(consumed)
     }
 
     /// Handles an input after the last turn's remainder was taken.
@@ -307,10 +292,7 @@ impl Conversation {
                 Some(Outcome::Continue { consumed, .. }) => opening = consumed,
                 Some(other) => return other,
                 None => {
-                    return Outcome::Continue {
-                        consumed: 0,
-                        wanted: 0,
-                    };
+                    return Outcome::consumed(0);
                 }
             }
         }

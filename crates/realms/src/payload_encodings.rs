@@ -51,11 +51,7 @@ pub struct Shared {
 
 impl Shared {
     pub fn as_payload(&self) -> Payload<'_> {
-        Payload {
-            serializer: self.serializer,
-            args: &self.args,
-            kwargs: &self.kwargs,
-        }
+        Payload::new(self.serializer, &self.args, &self.kwargs)
     }
 
     /// Its parts, each with its position in the message around them.
@@ -94,11 +90,7 @@ impl<'p> PayloadEncodings<'p> {
         match &self.transcoded[serializer.index()] {
             Some(Ok(Transcoded { bytes, args_len })) => {
                 let (args, kwargs) = bytes.split_at(*args_len);
-                Ok(Some(Payload {
-                    serializer,
-                    args,
-                    kwargs,
-                }))
+                Ok(Some(Payload::new(serializer, args, kwargs)))
             }
             Some(Err(refused)) => Err(*refused),
             None => Ok(None),

@@ -50,11 +50,7 @@ impl Converted {
     }
 
     pub(crate) fn payload(&self) -> Payload<'_> {
-        Payload {
-            serializer: WIDEST,
-            args: &self.args,
-            kwargs: &self.kwargs,
-        }
+        Payload::new(WIDEST, &self.args, &self.kwargs)
     }
 }
 

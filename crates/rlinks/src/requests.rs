@@ -18,11 +18,7 @@ pub(crate) fn written(serializer: Serializer, args: Vec<Value>) -> Vec<u8> {
 }
 
 pub(crate) fn payload(serializer: Serializer, args: &[u8]) -> Payload<'_> {
-    Payload {
-        serializer,
-        args,
-        kwargs: &[],
-    }
+    Payload::new(serializer, args, &[])
 }
 
 /// The arguments of a payload; empty unless they are a list.
@@ -46,10 +42,7 @@ pub(crate) fn hold<'k>(
     match kind {
         Kind::Subscription => Message::Subscribe {
             request,
-            options: SubscribeOptions {
-                match_policy,
-                ..SubscribeOptions::default()
-            },
+            options: SubscribeOptions::matching(match_policy),
             topic: uri,
         },
         Kind::Registration => Message::Register {

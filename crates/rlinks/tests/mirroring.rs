@@ -115,11 +115,7 @@ impl Outbox for Realms {
 }
 
 fn payload(args: &[u8]) -> Payload<'_> {
-    Payload {
-        serializer: JSON,
-        args,
-        kwargs: &[],
-    }
+    Payload::new(JSON, args, &[])
 }
 
 struct Rig {

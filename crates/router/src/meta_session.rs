@@ -83,10 +83,7 @@ impl MetaSession {
 
     /// Subscribes to all meta events.
     pub async fn events(&self) -> Result<MetaEvents, MetaFailure> {
-        let options = SubscribeOptions {
-            match_policy: MatchPolicy::Prefix,
-            ..SubscribeOptions::default()
-        };
+        let options = SubscribeOptions::matching(MatchPolicy::Prefix);
         let subscription = self.resident.subscribe(META, options).await?;
         Ok(MetaEvents { subscription })
     }
@@ -133,9 +130,5 @@ impl From<Failed> for MetaFailure {
 }
 
 fn payload(kept: &Kept) -> Payload<'_> {
-    Payload {
-        serializer: kept.serializer,
-        args: &kept.args,
-        kwargs: &kept.kwargs,
-    }
+    Payload::new(kept.serializer, &kept.args, &kept.kwargs)
 }

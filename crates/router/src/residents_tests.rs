@@ -66,11 +66,7 @@ impl Rig {
 }
 
 fn json<'a>(args: &'a str, kwargs: &'a str) -> Payload<'a> {
-    Payload {
-        serializer: Serializer::Json,
-        args: args.as_bytes(),
-        kwargs: kwargs.as_bytes(),
-    }
+    Payload::new(Serializer::Json, args.as_bytes(), kwargs.as_bytes())
 }
 
 fn text(kept: &Kept) -> String {
@@ -85,10 +81,7 @@ async fn call(resident: &Arc<Resident>, procedure: &str) -> Result<Kept, Failed>
 }
 
 fn acknowledged() -> PublishOptions {
-    PublishOptions {
-        acknowledge: true,
-        ..PublishOptions::default()
-    }
+    PublishOptions::acknowledged()
 }
 
 fn uri(failed: Failed) -> String {
@@ -163,10 +156,7 @@ fn events_come_in_order_and_no_faster_than_they_are_taken() {
     rig.run(async {
         let (one, other) = (rig.place("anonymous"), rig.place("anonymous"));
         let subscriber = other.resident().expect("joins");
-        let options = SubscribeOptions {
-            match_policy: MatchPolicy::Prefix,
-            ..SubscribeOptions::default()
-        };
+        let options = SubscribeOptions::matching(MatchPolicy::Prefix);
         let mut events = subscriber.subscribe("com", options).await.expect("may");
         let publisher = one.resident().expect("joins");
         // 3 MiB, of which at most one is read from the mailbox before a receiver takes some.
@@ -181,10 +171,7 @@ fn events_come_in_order_and_no_faster_than_they_are_taken() {
             assert_eq!(event.topic.as_deref(), Some("com.a"));
             assert!(text(&event.payload).starts_with(&format!("[{number},")));
         }
-        let options = SubscribeOptions {
-            match_policy: MatchPolicy::Prefix,
-            ..SubscribeOptions::default()
-        };
+        let options = SubscribeOptions::matching(MatchPolicy::Prefix);
         let twice = subscriber.subscribe("com", options).await.err();
         assert!(matches!(twice, Some(Failed::Lost(_))));
         drop(events);

@@ -78,10 +78,7 @@ fn publish_among(patterns: usize) -> f64 {
         let subscriber = join(&mut realm);
         let subscribe = Message::Subscribe {
             request: RequestId(1),
-            options: SubscribeOptions {
-                match_policy,
-                ..SubscribeOptions::default()
-            },
+            options: SubscribeOptions::matching(match_policy),
             topic: topic.into(),
         };
         handle(&mut realm, subscriber, &subscribe, &mut out);

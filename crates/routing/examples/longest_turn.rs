@@ -28,10 +28,7 @@ fn main() {
         let name = format!("SUBSCRIBE, {policy:?}");
         measure(&name, count, |number| Message::Subscribe {
             request: RequestId(number),
-            options: SubscribeOptions {
-                match_policy: policy,
-                ..SubscribeOptions::default()
-            },
+            options: SubscribeOptions::matching(policy),
             topic: format!("com.example.topic.n{number:08}").into(),
         });
     }

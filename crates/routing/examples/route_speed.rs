@@ -119,11 +119,7 @@ fn calls(rounds: u32, config: RealmConfig, outstanding: u64, timeout_ms: u64) ->
             procedure: "com.example.add2".into(),
         },
     );
-    let payload = Payload {
-        serializer: Serializer::Json,
-        args: b"[1,2]",
-        kwargs: b"",
-    };
+    let payload = Payload::new(Serializer::Json, b"[1,2]", b"");
     let mut call = |request: u64| {
         handle(
             caller,
@@ -165,10 +161,7 @@ fn publications(rounds: u32, subscribers: u32, patterns: u32) -> f64 {
         let from = join(realm);
         let message = Message::Subscribe {
             request: RequestId(1),
-            options: SubscribeOptions {
-                match_policy,
-                ..SubscribeOptions::default()
-            },
+            options: SubscribeOptions::matching(match_policy),
             topic: topic.into(),
         };
         realm
@@ -187,11 +180,7 @@ fn publications(rounds: u32, subscribers: u32, patterns: u32) -> f64 {
         subscribe(&mut realm, MatchPolicy::Prefix, topic);
     }
     let rounds = rounds / subscribers.max(10) * 10;
-    let payload = Payload {
-        serializer: Serializer::Json,
-        args: b"[1,2]",
-        kwargs: b"",
-    };
+    let payload = Payload::new(Serializer::Json, b"[1,2]", b"");
     let start = Instant::now();
     for round in 1..=u64::from(rounds) {
         let message = Message::Publish {
@@ -226,10 +215,7 @@ fn shapes(rounds: u32) -> f64 {
             .collect();
         handle(Message::Subscribe {
             request: RequestId(u64::from(number) + 1),
-            options: SubscribeOptions {
-                match_policy: MatchPolicy::Wildcard,
-                ..SubscribeOptions::default()
-            },
+            options: SubscribeOptions::matching(MatchPolicy::Wildcard),
             topic: components.join(".").into(),
         });
     }

@@ -405,11 +405,7 @@ impl<H> Context<'_, H> {
             request,
             details: Vec::new(),
             error: fault.uri.into(),
-            payload: Payload {
-                serializer: Serializer::Json,
-                args: arguments.as_bytes(),
-                kwargs: &[],
-            },
+            payload: Payload::new(Serializer::Json, arguments.as_bytes(), &[]),
         };
         // `Full` closes the session and `Gone` means it is closed. This text fits every serializer, and a peer with a
         // shorter message limit cannot be told anything.

@@ -38,11 +38,7 @@ impl<H> Realm<H> {
                 ..
             } => {
                 let arguments = fault.arguments();
-                let payload = Payload {
-                    serializer: Serializer::Json,
-                    args: arguments.as_bytes(),
-                    kwargs: &[],
-                };
+                let payload = Payload::new(Serializer::Json, arguments.as_bytes(), &[]);
                 dealer.handle_error(context, index, *request, &Vec::new(), fault.uri, payload)
             }
             Message::Publish {

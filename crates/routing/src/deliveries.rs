@@ -87,11 +87,7 @@ impl Delivered {
                 acknowledged_delivery: true,
                 passthru: self.passthru.clone(),
             },
-            payload: Payload {
-                serializer: self.serializer,
-                args,
-                kwargs,
-            },
+            payload: Payload::new(self.serializer, args, kwargs),
         }
     }
 }

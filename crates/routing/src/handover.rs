@@ -46,11 +46,7 @@ pub(crate) fn question<'s>(number: u64, procedure: &'s str, said: &'s [u8]) -> M
         request: RequestId(number),
         options: CallOptions::default(),
         procedure: procedure.into(),
-        payload: Payload {
-            serializer: Serializer::Cbor,
-            args: NOTHING,
-            kwargs: said,
-        },
+        payload: Payload::new(Serializer::Cbor, NOTHING, said),
     }
 }
 

@@ -42,10 +42,6 @@ pub struct PassedOn {
 impl PassedOn {
     pub fn payload(&self) -> Payload<'_> {
         let (args, kwargs) = self.payload.split_at(self.args_bytes);
-        Payload {
-            serializer: self.serializer,
-            args,
-            kwargs,
-        }
+        Payload::new(self.serializer, args, kwargs)
     }
 }

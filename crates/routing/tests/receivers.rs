@@ -29,11 +29,7 @@ impl Outbox<char> for Noted {
     fn close(&mut self, _: &char, _: CloseReason) {}
 }
 
-const PAYLOAD: Payload<'_> = Payload {
-    serializer: Serializer::Json,
-    args: b"[1]",
-    kwargs: b"",
-};
+const PAYLOAD: Payload<'_> = Payload::new(Serializer::Json, b"[1]", b"");
 
 fn join(realm: &mut Realm<char>, name: char) -> SessionKey {
     let identity = Identity::new("x", "anonymous", "anonymous", "static");
@@ -70,10 +66,7 @@ fn the_look_ahead_shows_the_receivers_of_a_payload() {
     let [a, b, c] = ['A', 'B', 'C'].map(|name| join(&mut realm, name));
     let subscribe = |request, topic, match_policy| Message::Subscribe {
         request: RequestId(request),
-        options: SubscribeOptions {
-            match_policy,
-            ..SubscribeOptions::default()
-        },
+        options: SubscribeOptions::matching(match_policy),
         topic: Cow::Borrowed(topic),
     };
     check(

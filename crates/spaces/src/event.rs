@@ -31,11 +31,7 @@ impl Event {
     }
 
     pub(crate) fn payload(&self) -> Payload<'_> {
-        Payload {
-            serializer: self.serializer,
-            args: &self.args,
-            kwargs: &self.kwargs,
-        }
+        Payload::new(self.serializer, &self.args, &self.kwargs)
     }
 
     /// Approximate memory.

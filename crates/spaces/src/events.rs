@@ -241,11 +241,7 @@ impl SharedSpace {
             timeout_ms: CALL_MAX.as_millis() as u64,
             ..CallOptions::default()
         };
-        let arguments = Payload {
-            serializer: Serializer::Cbor,
-            args: arguments,
-            kwargs: &[],
-        };
+        let arguments = Payload::new(Serializer::Cbor, arguments, &[]);
         let call = resident.call(procedure, options, arguments);
         let answered = tokio::time::timeout(CALL_MAX, call).await.ok()?;
         answered
@@ -259,9 +255,5 @@ impl SharedSpace {
 }
 
 fn payload(kept: &Kept) -> Payload<'_> {
-    Payload {
-        serializer: kept.serializer,
-        args: &kept.args,
-        kwargs: &kept.kwargs,
-    }
+    Payload::new(kept.serializer, &kept.args, &kept.kwargs)
 }

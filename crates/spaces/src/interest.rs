@@ -190,10 +190,7 @@ impl Line {
     }
 
     fn subscribe(&mut self, pattern: Pattern) {
-        let options = SubscribeOptions {
-            match_policy: pattern.policy,
-            ..SubscribeOptions::default()
-        };
+        let options = SubscribeOptions::matching(pattern.policy);
         let asked = self.say(|request| Message::Subscribe {
             request,
             options,

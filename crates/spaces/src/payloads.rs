@@ -27,11 +27,7 @@ const KWARGS: &str = "kwargs";
 
 impl Arguments {
     pub(crate) fn as_payload(&self) -> Payload<'_> {
-        Payload {
-            serializer: self.serializer,
-            args: &self.args,
-            kwargs: &self.kwargs,
-        }
+        Payload::new(self.serializer, &self.args, &self.kwargs)
     }
 
     fn of(serializer: Serializer, args: &[u8], kwargs: &[u8]) -> Self {

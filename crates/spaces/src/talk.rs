@@ -178,10 +178,7 @@ impl Talk {
 
     /// Asks whether the client may subscribe there: the realm makes no subscription for its session.
     pub(crate) fn may_subscribe(&mut self, at: (Instant, usize), pattern: &Pattern) -> Said {
-        let options = SubscribeOptions {
-            match_policy: pattern.policy,
-            ..SubscribeOptions::default()
-        };
+        let options = SubscribeOptions::matching(pattern.policy);
         self.request(at, SERIALIZER, |request| Message::Subscribe {
             request,
             options,

@@ -66,12 +66,7 @@ fn time_commits(
     remove(&path);
     let (mut store, _) = Store::open(StoreConfig::new(path.clone()))?;
     let vhost: Arc<str> = "/".into();
-    let declared = Record::QueueDeclared {
-        id: QueueId(1),
-        name: "q".into(),
-        auto_delete: false,
-        arguments: TableBuf::new(),
-    };
+    let declared = Record::queue_declared(QueueId(1), "q", TableBuf::new());
     let mut first = Batch::default();
     first.push(&vhost, vec![declared], Position(1));
     store.commit(&first)?;
@@ -136,15 +131,7 @@ fn enqueued(place: i64, body_bytes: usize) -> Record {
     }
     .write(&mut properties);
     let content = MessageContent::new("", "q", &properties, &vec![b'x'; body_bytes]);
-    Record::Enqueued {
-        queue: QueueId(1),
-        place,
-        message: StoredMessage {
-            content: Arc::new(content),
-            expires_at: None,
-            deliveries: 0,
-        },
-    }
+    Record::enqueued(QueueId(1), place, StoredMessage::new(Arc::new(content)))
 }
 
 /// Writes and syncs per second, over and over in a file that has its space already.

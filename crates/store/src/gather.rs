@@ -95,12 +95,7 @@ impl Gathered {
             }
             let name = salvaged_name(key.queue, |name| taken.contains(&(key.vhost, name.into())));
             taken.insert((key.vhost, Arc::clone(&name)));
-            let record = Record::QueueDeclared {
-                id: QueueId(key.queue),
-                name,
-                auto_delete: false,
-                arguments: Default::default(),
-            };
+            let record = Record::queue_declared(QueueId(key.queue), name, Default::default());
             let vhost = key.vhost;
             self.add_anew(Entity::Declared { vhost, record }, &mut anew);
         }
@@ -177,11 +172,7 @@ impl Gathered {
             }
             for (place, message) in of_queue {
                 let queue = QueueId(key.queue);
-                let record = Record::Enqueued {
-                    queue,
-                    place,
-                    message,
-                };
+                let record = Record::enqueued(queue, place, message);
                 push(key.vhost, record);
             }
         }

@@ -185,29 +185,19 @@ impl RecordCommitter {
 impl Change {
     fn into_record(self) -> Record {
         match self {
-            Self::Opened { group, name } => Record::QueueDeclared {
-                id: QueueId(group),
-                name,
-                auto_delete: false,
-                arguments: Default::default(),
-            },
+            Self::Opened { group, name } => {
+                Record::queue_declared(QueueId(group), name, Default::default())
+            }
             Self::Put {
                 group,
                 place,
                 octets,
-            } => Record::Enqueued {
-                queue: QueueId(group),
+            } => Record::enqueued(
+                QueueId(group),
                 place,
-                message: StoredMessage {
-                    content: Arc::new(MessageContent::new("", "", &[], &octets)),
-                    expires_at: None,
-                    deliveries: 0,
-                },
-            },
-            Self::Removed { group, place } => Record::Dequeued {
-                queue: QueueId(group),
-                place,
-            },
+                StoredMessage::new(Arc::new(MessageContent::new("", "", &[], &octets))),
+            ),
+            Self::Removed { group, place } => Record::dequeued(QueueId(group), place),
             Self::Closed { group } => Record::QueueDeleted { id: QueueId(group) },
         }
     }

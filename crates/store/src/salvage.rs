@@ -207,12 +207,8 @@ impl New {
         let name = salvaged_name(queue.queue, |name| {
             taken.contains(&(queue.vhost, name.into()))
         });
-        let record = Record::QueueDeclared {
-            id: QueueId(queue.queue),
-            name: Arc::clone(&name),
-            auto_delete: false,
-            arguments: Default::default(),
-        };
+        let record =
+            Record::queue_declared(QueueId(queue.queue), Arc::clone(&name), Default::default());
         self.declared.insert(queue);
         self.write_entity(Entity::Declared {
             vhost: queue.vhost,

@@ -44,10 +44,7 @@ pub(crate) struct Discard;
 
 impl Protocol for Discard {
     fn handle_input(&mut self, input: &mut [u8]) -> Outcome {
-        Outcome::Continue {
-            consumed: input.len(),
-            wanted: 0,
-        }
+        Outcome::consumed(input.len())
     }
 }
 

@@ -276,9 +276,6 @@ impl Protocol for WebSocketEcho {
             }
         }
         self.close();
-        Outcome::Continue {
-            consumed: input.len(),
-            wanted: 0,
-        }
+        Outcome::consumed(input.len())
     }
 }

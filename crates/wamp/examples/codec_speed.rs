@@ -150,9 +150,5 @@ fn invocation(caller: Option<Disclosed<'static>>, payload: Payload<'static>) -> 
 }
 
 fn json(args: &'static [u8], kwargs: &'static [u8]) -> Payload<'static> {
-    Payload {
-        serializer: Serializer::Json,
-        args,
-        kwargs,
-    }
+    Payload::new(Serializer::Json, args, kwargs)
 }

@@ -143,6 +143,14 @@ pub struct PublishOptions {
 }
 
 impl PublishOptions {
+    /// The publication is answered; all else is the default.
+    pub fn acknowledged() -> Self {
+        Self {
+            acknowledge: true,
+            ..Self::default()
+        }
+    }
+
     /// Whether the publication is neither answered nor kept, and has no lists, shard or further attributes. Most are.
     #[inline(always)]
     pub fn is_plain(&self) -> bool {
@@ -190,6 +198,16 @@ pub struct SubscribeOptions {
     /// Whether there is a `forward_for`: a link of another router subscribes.
     pub is_forwarded: bool,
     pub unsupported: Option<Unsupported>,
+}
+
+impl SubscribeOptions {
+    /// A subscription to a pattern; all else is the default.
+    pub fn matching(match_policy: MatchPolicy) -> Self {
+        Self {
+            match_policy,
+            ..Self::default()
+        }
+    }
 }
 
 /// `EVENT.Details`.

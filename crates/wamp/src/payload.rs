@@ -20,13 +20,18 @@ pub struct Payload<'a> {
     pub kwargs: &'a [u8],
 }
 
-impl Payload<'_> {
+impl<'a> Payload<'a> {
     /// No arguments at all.
-    pub const EMPTY: Self = Self {
-        serializer: Serializer::Json,
-        args: &[],
-        kwargs: &[],
-    };
+    pub const EMPTY: Self = Self::new(Serializer::Json, &[], &[]);
+
+    /// Arguments and keyword arguments, as they are on the wire.
+    pub const fn new(serializer: Serializer, args: &'a [u8], kwargs: &'a [u8]) -> Self {
+        Self {
+            serializer,
+            args,
+            kwargs,
+        }
+    }
 
     /// Whether the message has neither arguments nor keyword arguments.
     pub fn is_empty(&self) -> bool {

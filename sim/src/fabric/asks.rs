@@ -189,11 +189,7 @@ impl Asks {
                 request,
                 options: CallOptions::default(),
                 procedure: procedure.into(),
-                payload: Payload {
-                    serializer: Serializer::Json,
-                    args: args.as_bytes(),
-                    kwargs: kwargs.as_bytes(),
-                },
+                payload: Payload::new(Serializer::Json, args.as_bytes(), kwargs.as_bytes()),
             },
         );
         request
@@ -290,10 +286,7 @@ impl Play for Asks {
 fn subscribe(request: RequestId, match_policy: MatchPolicy, topic: &str) -> Message<'_> {
     Message::Subscribe {
         request,
-        options: SubscribeOptions {
-            match_policy,
-            ..SubscribeOptions::default()
-        },
+        options: SubscribeOptions::matching(match_policy),
         topic: topic.into(),
     }
 }

@@ -428,9 +428,5 @@ fn is_bounded(place: usize) -> bool {
 }
 
 fn payload(args: &str) -> Payload<'_> {
-    Payload {
-        serializer: Serializer::Json,
-        args: args.as_bytes(),
-        kwargs: b"",
-    }
+    Payload::new(Serializer::Json, args.as_bytes(), b"")
 }

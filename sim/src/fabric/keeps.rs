@@ -178,11 +178,7 @@ impl Keeps {
                     ..PublishOptions::default()
                 },
                 topic: topic.into(),
-                payload: Payload {
-                    serializer: Serializer::Json,
-                    args: args.as_bytes(),
-                    kwargs: b"",
-                },
+                payload: Payload::new(Serializer::Json, args.as_bytes(), b""),
             },
         );
         if let Some(id) = self.published {

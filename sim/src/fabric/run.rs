@@ -110,10 +110,7 @@ impl Run {
             session.asked.push(pattern);
         }
         let request = self.cluster.request();
-        let options = SubscribeOptions {
-            match_policy,
-            ..SubscribeOptions::default()
-        };
+        let options = SubscribeOptions::matching(match_policy);
         self.say(
             name,
             &Message::Subscribe {
@@ -161,16 +158,9 @@ impl Run {
         let args = format!("[{number}]");
         let publish = Message::Publish {
             request: RequestId(number),
-            options: PublishOptions {
-                acknowledge: true,
-                ..PublishOptions::default()
-            },
+            options: PublishOptions::acknowledged(),
             topic: topic.into(),
-            payload: Payload {
-                serializer: Serializer::Json,
-                args: args.as_bytes(),
-                kwargs: b"",
-            },
+            payload: Payload::new(Serializer::Json, args.as_bytes(), b""),
         };
         let publication = Publication {
             by: name,

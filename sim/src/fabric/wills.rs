@@ -234,11 +234,7 @@ impl Wills {
                 request,
                 options: CallOptions::default(),
                 procedure: procedure.into(),
-                payload: Payload {
-                    serializer: Serializer::Json,
-                    args: b"[]",
-                    kwargs: kwargs.as_bytes(),
-                },
+                payload: Payload::new(Serializer::Json, b"[]", kwargs.as_bytes()),
             },
         );
     }

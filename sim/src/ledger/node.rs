@@ -205,12 +205,7 @@ impl Node {
             ..ExchangeDeclare::default()
         };
         self.say(now, &declare.into())?;
-        let bind = QueueBind {
-            queue,
-            exchange: EXCHANGE,
-            routing_key,
-            ..QueueBind::default()
-        };
+        let bind = QueueBind::of(queue).to(EXCHANGE, routing_key);
         self.say(now, &bind.into())
     }
 
@@ -343,12 +338,7 @@ impl Node {
         self.unconfirmed.insert(self.published, message);
         let properties = Properties::from_checked_bytes(&properties);
         // A missing queue is no fault: the message is dropped, and confirmed.
-        let publication = crosstie_amqp::method::BasicPublish {
-            exchange: "",
-            routing_key: queue,
-            mandatory: false,
-            immediate: false,
-        };
+        let publication = crosstie_amqp::method::BasicPublish::to("", queue);
         let _ = self.vhost.publish(
             now,
             channel,

@@ -141,11 +141,7 @@ impl Case {
             request,
             options,
             topic: topic.into(),
-            payload: Payload {
-                serializer: Serializer::Json,
-                args,
-                kwargs: &[],
-            },
+            payload: Payload::new(Serializer::Json, args, &[]),
         });
         // What has a list of sessions is not kept at all.
         if !is_listed {
@@ -263,11 +259,7 @@ impl Case {
             request,
             options: CallOptions::default(),
             procedure: "wamp.subscription.get_events".into(),
-            payload: Payload {
-                serializer: Serializer::Json,
-                args,
-                kwargs,
-            },
+            payload: Payload::new(Serializer::Json, args, kwargs),
         });
         assert!(!said.error, "{shown}");
         let Some(Value::List(mut results)) = said.result else {

@@ -208,11 +208,7 @@ impl Case {
             request: RequestId(self.published),
             options: PublishOptions::default(),
             topic: topic.into(),
-            payload: Payload {
-                serializer: Serializer::Json,
-                args: args.as_bytes(),
-                kwargs: &[],
-            },
+            payload: Payload::new(Serializer::Json, args.as_bytes(), &[]),
         };
         for subscriber in &mut self.subscribers {
             for (subscription, policy, pattern) in &subscriber.subscriptions {

@@ -377,10 +377,7 @@ fn subscribe(chance: &mut Chance, request: u64, uri: String) -> Request {
     let topic = if wildcard { ".x".to_owned() } else { uri };
     Request::Subscribe {
         request,
-        options: SubscribeOptions {
-            match_policy,
-            ..SubscribeOptions::default()
-        },
+        options: SubscribeOptions::matching(match_policy),
         topic,
     }
 }

@@ -344,15 +344,11 @@ mod tests {
     }
 
     fn enqueued(queue: QueueId, place: i64) -> Record {
-        Record::Enqueued {
+        Record::enqueued(
             queue,
             place,
-            message: StoredMessage {
-                content: Arc::new(MessageContent::new("", "", &[0, 0], &[7; 1_000])),
-                expires_at: None,
-                deliveries: 0,
-            },
-        }
+            StoredMessage::new(Arc::new(MessageContent::new("", "", &[0, 0], &[7; 1_000]))),
+        )
     }
 
     /// The pages that a vhost requests once it was restored.

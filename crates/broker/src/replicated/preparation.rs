@@ -294,15 +294,11 @@ mod tests {
             } else {
                 content()
             };
-            let enqueued = Record::Enqueued {
-                queue,
-                place,
-                message: message(&content),
-            };
+            let enqueued = Record::enqueued(queue, place, message(&content));
             preparation.restore(vec![enqueued], false);
             // Six stay.
             if place % (RECORDS_MIN as i64 / 2) != 1 {
-                preparation.restore(vec![Record::Dequeued { queue, place }], false);
+                preparation.restore(vec![Record::dequeued(queue, place)], false);
             }
         }
         let held = preparation.memory_bytes();

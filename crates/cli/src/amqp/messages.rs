@@ -133,10 +133,8 @@ pub(super) fn publish(asked: &PublishArguments, place: &Place) -> anyhow::Result
     let mut connection = asked.broker.open(place, "publish")?;
     connection.call(CHANNEL, &ConfirmSelect::default())?;
     let method = BasicPublish {
-        exchange,
-        routing_key,
         mandatory: true,
-        ..BasicPublish::default()
+        ..BasicPublish::to(exchange, routing_key)
     };
     let mut publisher = Publisher::new(connection, method, properties);
     if asked.lines {
@@ -265,10 +263,8 @@ pub(super) fn consume(asked: &ConsumeArguments, place: &Place) -> anyhow::Result
     let mut connection = asked.broker.open(place, "consume")?;
     // Messages that it will not print stay ready for others.
     let count = asked.count.and_then(|count| u16::try_from(count).ok());
-    let qos = BasicQos {
-        prefetch_count: count.map_or(asked.prefetch, |count| asked.prefetch.min(count.max(1))),
-        ..BasicQos::default()
-    };
+    let qos =
+        BasicQos::of_each(count.map_or(asked.prefetch, |count| asked.prefetch.min(count.max(1))));
     connection.call(CHANNEL, &qos)?;
     let consume = BasicConsume {
         queue,
@@ -302,10 +298,7 @@ pub(super) fn consume(asked: &ConsumeArguments, place: &Place) -> anyhow::Result
 }
 
 fn ack(delivery_tag: u64) -> BasicAck {
-    BasicAck {
-        delivery_tag,
-        multiple: false,
-    }
+    BasicAck::one(delivery_tag)
 }
 
 /// Prints a message. `false`: the reader has closed.

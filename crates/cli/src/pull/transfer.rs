@@ -68,10 +68,7 @@ impl Transfer<'_> {
         let confirms = ConfirmSelect::default();
         self.target.connection.call(CHANNEL, &confirms)?;
         self.source.renew()?;
-        let qos = BasicQos {
-            prefetch_count: self.window,
-            ..BasicQos::default()
-        };
+        let qos = BasicQos::of_each(self.window);
         self.source.connection.call(CHANNEL, &qos)?;
         let consume = BasicConsume {
             queue: self.queue,
@@ -106,9 +103,8 @@ impl Transfer<'_> {
                         );
                     }
                     let publish = BasicPublish {
-                        routing_key: self.queue,
                         mandatory: true,
-                        ..BasicPublish::default()
+                        ..BasicPublish::to("", self.queue)
                     };
                     let properties = content.properties.bytes();
                     let target = &mut self.target.connection;
@@ -156,10 +152,7 @@ impl Transfer<'_> {
             }
         }
         if let Some(delivery_tag) = acknowledged {
-            let ack = BasicAck {
-                delivery_tag,
-                multiple: true,
-            };
+            let ack = BasicAck::up_to(delivery_tag);
             self.source.connection.send(CHANNEL, &ack);
             self.source.connection.flush()?;
         }

@@ -157,10 +157,10 @@ mod tests {
 
     /// A configuration with a console, or its problems.
     fn read(console: &str) -> Result<Config, String> {
-        let source = Source {
-            name: "config".to_owned(),
-            text: format!(r#"{{"version": 2, "workers": [], "console": {console}}}"#),
-        };
+        let source = Source::new(
+            "config".to_owned(),
+            format!(r#"{{"version": 2, "workers": [], "console": {console}}}"#),
+        );
         match parse(&source, Format::Json, &|_| None) {
             Ok((config, _)) => Ok(config),
             Err(problems) => Err(render(&problems, &source)),

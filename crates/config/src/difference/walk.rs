@@ -250,10 +250,7 @@ impl Walk<'_> {
 
 /// A value at the place of another.
 fn of(value: Value, node: &Node) -> Node {
-    Node {
-        span: node.span,
-        value,
-    }
+    Node::new(node.span, value)
 }
 
 fn entries(entries: &[Entry]) -> Vec<Item<'_>> {

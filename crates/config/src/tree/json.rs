@@ -50,29 +50,16 @@ impl Reader<'_> {
             return Err(too_many(opening(whole)));
         }
         Ok(match value {
-            ast::Value::NullKeyword(_) => Node {
-                span: whole,
-                value: Value::Null,
-            },
-            ast::Value::BooleanLit(literal) => Node {
-                span: whole,
-                value: Value::Boolean(literal.value),
-            },
-            ast::Value::NumberLit(literal) => Node {
-                span: whole,
-                value: number(literal.value),
-            },
-            ast::Value::StringLit(literal) => Node {
-                span: whole,
-                value: Value::Text(literal.value.into_owned()),
-            },
+            ast::Value::NullKeyword(_) => Node::new(whole, Value::Null),
+            ast::Value::BooleanLit(literal) => Node::new(whole, Value::Boolean(literal.value)),
+            ast::Value::NumberLit(literal) => Node::new(whole, number(literal.value)),
+            ast::Value::StringLit(literal) => {
+                Node::new(whole, Value::Text(literal.value.into_owned()))
+            }
             ast::Value::Array(array) => {
                 let elements = array.elements.into_iter();
                 let list: Result<_, _> = elements.map(|item| self.node(item, depth + 1)).collect();
-                Node {
-                    span: opening(whole),
-                    value: Value::List(list?),
-                }
+                Node::new(opening(whole), Value::List(list?))
             }
             ast::Value::Object(object) => {
                 let mut entries = Vec::new();
@@ -85,10 +72,7 @@ impl Reader<'_> {
                     entries.push(entry);
                 }
                 refuse_repeated(&mut entries, self.problems);
-                Node {
-                    span: opening(whole),
-                    value: Value::Object(entries),
-                }
+                Node::new(opening(whole), Value::Object(entries))
             }
         })
     }

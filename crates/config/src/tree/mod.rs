@@ -58,6 +58,12 @@ pub(crate) struct Node {
     pub(crate) value: Value,
 }
 
+impl Node {
+    pub(crate) fn new(span: Span, value: Value) -> Self {
+        Self { span, value }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value {
     Null,
@@ -76,6 +82,16 @@ pub(crate) struct Entry {
     pub(crate) key: String,
     pub(crate) key_span: Span,
     pub(crate) node: Node,
+}
+
+impl Entry {
+    pub(crate) fn new(key: String, key_span: Span, node: Node) -> Self {
+        Self {
+            key,
+            key_span,
+            node,
+        }
+    }
 }
 
 /// Reads `text`; `None` if it violates its format. A key given twice is a problem; its first value is kept, so that

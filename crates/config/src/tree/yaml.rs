@@ -173,10 +173,7 @@ impl Builder<'_> {
                 Value::Object(entries)
             }
         };
-        let node = Node {
-            span: open.span,
-            value,
-        };
+        let node = Node::new(open.span, value);
         self.finish(node, open.anchor, self.nodes - open.nodes_before)
     }
 
@@ -195,11 +192,7 @@ impl Builder<'_> {
             }) => match key.take() {
                 Some((_, _, true)) => merges.push(node),
                 Some((key, key_span, false)) => {
-                    let entry = Entry {
-                        key,
-                        key_span,
-                        node,
-                    };
+                    let entry = Entry::new(key, key_span, node);
                     entries.push(entry);
                 }
                 // Only an alias gets here: other values in a key's place were rejected.

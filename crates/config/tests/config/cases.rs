@@ -29,10 +29,10 @@ fn environment(name: &str) -> Option<String> {
 fn check(path: &Path) -> Vec<String> {
     let name = path.file_name().and_then(|name| name.to_str());
     let name = name.expect("cases have plain names");
-    let source = Source {
-        name: name.into(),
-        text: fs::read_to_string(path).expect("a case is text"),
-    };
+    let source = Source::new(
+        name.into(),
+        fs::read_to_string(path).expect("a case is text"),
+    );
     let format = if name.ends_with(".json") {
         Format::Json
     } else {

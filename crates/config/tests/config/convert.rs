@@ -15,10 +15,7 @@ fn convert(source: &Source, from: Format, to: Format) -> Result<String, Vec<Prob
 }
 
 fn source(text: &str) -> Source {
-    Source {
-        name: "file".into(),
-        text: text.into(),
-    }
+    Source::new("file".into(), text.into())
 }
 
 fn check(text: &str, from: Format, to: Format, expected: &str) {

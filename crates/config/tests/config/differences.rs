@@ -31,10 +31,7 @@ fn compare(name: &str, wanted: &str) {
 }
 
 fn tree(text: &str) -> (Config, Tree) {
-    let source = Source {
-        name: "case".into(),
-        text: text.into(),
-    };
+    let source = Source::new("case".into(), text.into());
     let environment = |name: &str| (name == "PASSWORD").then(|| "from the environment".into());
     parse_tree(&source, Format::Yaml, &environment)
         .unwrap_or_else(|problems| panic!("{text}\n{}", render(&problems, &source)))

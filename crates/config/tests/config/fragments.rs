@@ -187,10 +187,7 @@ fn check(place: &str, fragment: &str) -> String {
         .replace("COMPONENT", COMPONENT)
         .replace("BROKER", BROKER);
     let file = file.replace("CONNECTING", CONNECTING);
-    let source = Source {
-        name: "fragment".into(),
-        text: file,
-    };
+    let source = Source::new("fragment".into(), file);
     let environment = |name: &str| match name {
         "PORT" => Some("9001".to_owned()),
         "NOT_A_PORT" => Some("http".to_owned()),

@@ -43,10 +43,7 @@ fn both_take_the_same_texts_for_json() {
         if matches!(&wanted, Err(error) if error.to_string().contains("out of range")) {
             continue;
         }
-        let source = Source {
-            name: String::new(),
-            text: text.clone(),
-        };
+        let source = Source::new(String::new(), text.clone());
         let problems = parse(&source, Format::Json, &|_| None)
             .err()
             .unwrap_or_default();
@@ -69,10 +66,7 @@ fn damaged_yaml_is_shown_with_its_place() {
     for seed in 0..MUTATIONS / 10 {
         let mut state = seed;
         let original = originals[seed as usize % originals.len()];
-        let source = Source {
-            name: "damaged.yaml".into(),
-            text: mutated(original, &mut state),
-        };
+        let source = Source::new("damaged.yaml".into(), mutated(original, &mut state));
         let parsed = parse(&source, Format::Yaml, &|_| None);
         let problems = parsed.map_or_else(|problems| problems, |(_, warnings)| warnings);
         for problem in &problems {

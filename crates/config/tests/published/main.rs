@@ -156,10 +156,7 @@ fn the_embedded_configuration_loads() {
 }
 
 fn loads(text: &str, format: Format) {
-    let source = Source {
-        name: "example".into(),
-        text: text.into(),
-    };
+    let source = Source::new("example".into(), text.into());
     let environment = |name: &str| match name {
         "PORT" => Some("8080".to_owned()),
         "NOVA_PASSWORD" => Some("s3cret".to_owned()),

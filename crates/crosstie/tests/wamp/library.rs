@@ -163,10 +163,7 @@ async fn exchange_events(callee: &Client, caller: &Client) {
     let mut prefix = SubscribeOptions::default();
     prefix.match_policy = MatchPolicy::Prefix;
     let mut prefix = callee.subscribe_with("com", prefix).await.unwrap();
-    let acknowledged = PublishOptions {
-        acknowledge: true,
-        ..PublishOptions::default()
-    };
+    let acknowledged = PublishOptions::acknowledged();
     let publication = caller
         .publish_with("com.news", args![1], acknowledged)
         .await

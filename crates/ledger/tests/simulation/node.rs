@@ -203,10 +203,7 @@ impl Node {
         for _ in 0..gone.min(crowd) {
             let at = chance.within(0..term.live.len() as u64) as usize;
             let place = term.live.remove(at).unwrap_or_default();
-            records.push(Record::Dequeued {
-                queue: QueueId(1),
-                place,
-            });
+            records.push(Record::dequeued(QueueId(1), place));
         }
         if chance.percent(10) {
             let key = format!("s{}", chance.within(0..4));

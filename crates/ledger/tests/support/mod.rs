@@ -26,18 +26,10 @@ pub(crate) fn owner(node: &str) -> Owner {
 }
 
 pub(crate) fn enqueued(place: i64, body_bytes: usize) -> Record {
-    Record::Enqueued {
-        queue: QueueId(1),
-        place,
-        message: message(&vec![b'x'; body_bytes]),
-    }
+    Record::enqueued(QueueId(1), place, message(&vec![b'x'; body_bytes]))
 }
 
 pub(crate) fn message(body: &[u8]) -> StoredMessage {
     let content = MessageContent::new("", "q", Properties::EMPTY.bytes(), body);
-    StoredMessage {
-        content: Arc::new(content),
-        expires_at: None,
-        deliveries: 0,
-    }
+    StoredMessage::new(Arc::new(content))
 }

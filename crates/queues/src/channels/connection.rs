@@ -18,6 +18,19 @@ pub struct Client {
     pub is_impersonator: bool,
 }
 
+impl Client {
+    /// A client that may do everything but publish with a `user-id` of another user, for tests and examples.
+    #[doc(hidden)]
+    pub fn unrestricted(user: &str) -> Self {
+        Self {
+            user: user.into(),
+            permissions: Arc::new(Permissions::all()),
+            consumer_cancel_notify: true,
+            is_impersonator: false,
+        }
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Connection<H> {
     pub(crate) handle: H,

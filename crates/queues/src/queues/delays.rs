@@ -256,7 +256,7 @@ impl Queues {
     fn leave_bucket(&self, key: QueueKey, entry: &Entry, ledger: &mut Ledger) {
         if let Some(queue) = self.queues.find(key).and_then(|queue| queue.id_of(entry)) {
             let place = entry.place;
-            ledger.record(Record::Dequeued { queue, place });
+            ledger.record(Record::dequeued(queue, place));
         }
         ledger.release(entry);
     }

@@ -50,14 +50,14 @@ impl Entry {
     }
 
     pub(crate) fn record(&self, queue: QueueId) -> Record {
-        Record::Enqueued {
+        Record::enqueued(
             queue,
-            place: self.place,
-            message: StoredMessage {
+            self.place,
+            StoredMessage {
                 content: Arc::clone(&self.content),
                 expires_at: self.expires_at,
                 deliveries: self.deliveries,
             },
-        }
+        )
     }
 }

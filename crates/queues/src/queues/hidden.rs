@@ -43,12 +43,11 @@ impl Queues {
         let id = is_durable.then(|| self.take_id());
         let queue = hidden(now, (name, arguments.as_table()), id, role);
         if let Some(id) = id {
-            ledger.record(Record::QueueDeclared {
+            ledger.record(Record::queue_declared(
                 id,
-                name: queue.name.clone(),
-                auto_delete: false,
-                arguments: queue.arguments.clone(),
-            });
+                queue.name.clone(),
+                queue.arguments.clone(),
+            ));
         }
         self.hidden += 1;
         self.queues.insert(queue)

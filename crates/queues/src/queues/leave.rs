@@ -152,7 +152,7 @@ impl Queues {
     ) {
         if let Some(queue) = self.queues.find(key).and_then(|queue| queue.id_of(entry)) {
             let place = entry.place;
-            ledger.record(Record::Dequeued { queue, place });
+            ledger.record(Record::dequeued(queue, place));
             confirms.forgotten(&entry.content);
         }
     }
@@ -243,10 +243,7 @@ impl Queue {
         entry.place = self.take_place(entry.level);
         if let Some(queue) = self.id.filter(|_| entry.is_stored) {
             ledger.record(entry.record(queue));
-            ledger.record(Record::Dequeued {
-                queue,
-                place: before,
-            });
+            ledger.record(Record::dequeued(queue, before));
         }
     }
 }

@@ -219,7 +219,7 @@ impl Queues {
                 let id = if entry.is_spilled { spilled } else { stored };
                 if let Some(queue) = id.filter(|_| entry.is_recorded()) {
                     let place = entry.place;
-                    ledger.record(Record::Dequeued { queue, place });
+                    ledger.record(Record::dequeued(queue, place));
                 }
                 ledger.release(&entry);
             }

@@ -136,7 +136,7 @@ impl Queues {
         ledger.counts.dropped += 1;
         let place = entry.place;
         if let Some(queue) = self.queues.find(key).and_then(|queue| queue.id_of(entry)) {
-            ledger.record(Record::Dequeued { queue, place });
+            ledger.record(Record::dequeued(queue, place));
             withdrawn.places.insert((queue, place));
         }
         ledger.release(entry);

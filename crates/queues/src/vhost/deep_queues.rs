@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use crosstie_amqp::method::*;
 use crosstie_amqp::{BasicProperties, Method, Properties, TableBuf, Value};
-use crosstie_auth::Permissions;
 
 use super::Vhost;
 use crate::paper_disk::Disk;
@@ -115,24 +114,14 @@ impl Deep {
         if !records.is_empty() {
             vhost.restore(
                 NOW,
-                Record::QueueDeclared {
-                    id: QueueId(1),
-                    name: "q".into(),
-                    auto_delete: false,
-                    arguments: arguments(priority_max),
-                },
+                Record::queue_declared(QueueId(1), "q", arguments(priority_max)),
             );
             for record in records {
                 vhost.restore(NOW, record);
             }
             vhost.restored(NOW, &mut sent);
         }
-        let client = Client {
-            user: "guest".into(),
-            permissions: Arc::new(Permissions::all()),
-            consumer_cancel_notify: true,
-            is_impersonator: false,
-        };
+        let client = Client::unrestricted("guest");
         let connection = vhost.open_connection((), client);
         let channel = vhost.open_channel(connection, 1).expect("a channel");
         Self {
@@ -183,10 +172,7 @@ impl Deep {
         let mut bytes = Vec::new();
         named.write(&mut bytes);
         let properties = Properties::from_bytes(&bytes).expect("was written so");
-        let publish = BasicPublish {
-            routing_key: "q",
-            ..BasicPublish::default()
-        };
+        let publish = BasicPublish::to("", "q");
         let body = number.to_be_bytes();
         let sent = &mut self.sent;
         let done = self
@@ -225,11 +211,7 @@ impl Deep {
     }
 
     fn begin_consuming(&mut self, prefetch_count: u16) {
-        self.apply(BasicQos {
-            prefetch_size: 0,
-            prefetch_count,
-            global: false,
-        });
+        self.apply(BasicQos::of_each(prefetch_count));
         self.apply(BasicConsume {
             queue: "q",
             consumer_tag: "c",
@@ -264,10 +246,7 @@ impl Deep {
                 }),
                 _ => {
                     self.acknowledged.push(number);
-                    self.handle(BasicAck {
-                        delivery_tag,
-                        multiple: false,
-                    });
+                    self.handle(BasicAck::one(delivery_tag));
                 }
             }
         }
@@ -342,11 +321,7 @@ fn a_purge_leaves_the_messages_that_are_held() {
         let mut deep = Deep::new(seed, 0);
         deep.declare();
         (0..200).for_each(|number| deep.publish(number));
-        deep.handle(BasicQos {
-            prefetch_size: 0,
-            prefetch_count: 5,
-            global: false,
-        });
+        deep.handle(BasicQos::of_each(5));
         deep.handle(BasicConsume {
             queue: "q",
             ..BasicConsume::default()

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use crosstie_amqp::method::*;
 use crosstie_amqp::{BasicProperties, Method, Properties, Table, TableBuf, Value};
-use crosstie_auth::Permissions;
 
 use super::Vhost;
 use super::random_methods::{arguments, end_of_delivery, name, policies};
@@ -299,12 +298,7 @@ impl Driver {
 
     fn connect(&mut self) {
         let number = self.random.next() as u32;
-        let client = Client {
-            user: "guest".into(),
-            permissions: Arc::new(Permissions::all()),
-            consumer_cancel_notify: true,
-            is_impersonator: false,
-        };
+        let client = Client::unrestricted("guest");
         let key = self.vhost.open_connection(number, client);
         self.connections.push((number, key));
     }
@@ -382,12 +376,7 @@ impl Driver {
                 ..ExchangeDelete::default()
             }
             .into(),
-            1..=4 => QueueBind {
-                queue: self.name(),
-                exchange: LATER,
-                ..QueueBind::default()
-            }
-            .into(),
+            1..=4 => QueueBind::of(self.name()).to(LATER, "").into(),
             _ if self.vhost.topology.exchange(LATER).is_some() => return,
             _ => ExchangeDeclare {
                 exchange: LATER,
@@ -433,13 +422,12 @@ impl Driver {
                 ..QueueDelete::default()
             }
             .into(),
-            5 => QueueBind {
-                queue,
-                exchange: ["amq.fanout", "amq.direct"][usize::from(multiple)],
-                routing_key: consumer_tag,
-                ..QueueBind::default()
-            }
-            .into(),
+            5 => QueueBind::of(queue)
+                .to(
+                    ["amq.fanout", "amq.direct"][usize::from(multiple)],
+                    consumer_tag,
+                )
+                .into(),
             6..=9 => BasicConsume {
                 queue,
                 consumer_tag,

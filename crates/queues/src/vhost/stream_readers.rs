@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use crosstie_amqp::method::*;
 use crosstie_amqp::{BasicProperties, Method, Properties, TableBuf, Value};
-use crosstie_auth::Permissions;
 
 use super::Vhost;
 use crate::random::Random;
@@ -136,12 +135,7 @@ impl Rig {
         let mut config = VhostConfig::named("/");
         config.has_streams = true;
         let mut vhost = Vhost::new(config, seed);
-        let client = Client {
-            user: "guest".into(),
-            permissions: Arc::new(Permissions::all()),
-            consumer_cancel_notify: true,
-            is_impersonator: false,
-        };
+        let client = Client::unrestricted("guest");
         let connection = vhost.open_connection((), client);
         let publisher = vhost.open_channel(connection, 1).expect("a channel");
         let mut rig = Self {
@@ -206,10 +200,7 @@ impl Rig {
         let properties = properties_of(self.published);
         let properties = Properties::from_bytes(&properties).expect("are properties");
         self.published += 1;
-        let publish = BasicPublish {
-            routing_key: "s",
-            ..BasicPublish::default()
-        };
+        let publish = BasicPublish::to("", "s");
         let (channel, sent) = (self.publisher, &mut self.sent);
         let done = self
             .vhost
@@ -319,13 +310,7 @@ impl Rig {
         let channel = self.vhost.open_channel(self.connection, self.channels);
         let channel = channel.expect("a channel");
         let prefetch = 1 + self.below(20);
-        self.handle(
-            channel,
-            BasicQos {
-                prefetch_count: prefetch as u16,
-                ..BasicQos::default()
-            },
-        );
+        self.handle(channel, BasicQos::of_each(prefetch as u16));
         let offset = self.below(self.end + 5);
         let (value, next) = match self.below(5) {
             0 => (Value::LongString(b"first"), self.first),

@@ -499,12 +499,7 @@ impl Player {
 }
 
 fn client(attributes: &str) -> Result<Client, String> {
-    let mut client = Client {
-        user: "guest".into(),
-        permissions: Arc::new(Permissions::all()),
-        consumer_cancel_notify: true,
-        is_impersonator: false,
-    };
+    let mut client = Client::unrestricted("guest");
     let mut patterns = [".*", ".*", ".*"];
     for (key, value) in pairs(attributes) {
         match key {

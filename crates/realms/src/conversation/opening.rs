@@ -77,10 +77,7 @@ impl Conversation {
         };
         let frames = Frames::RawSocket(rawsocket::Decoder::new(accepted.receive_length_max));
         self.open_session(frames, wire, false, &endpoint.auth, &endpoint.supervision);
-        Outcome::Continue {
-            consumed: handshake.len(),
-            wanted: 0,
-        }
+        Outcome::consumed(handshake.len())
     }
 
     fn open_http(&mut self, input: &[u8]) -> Option<Outcome> {
@@ -160,10 +157,7 @@ impl Conversation {
         }
         let frames = Frames::WebSocket(websocket::Decoder::new(Role::Server, config));
         self.open_session(frames, wire, batched, &endpoint.auth, &endpoint.supervision);
-        Outcome::Continue {
-            consumed,
-            wanted: 0,
-        }
+        Outcome::consumed(consumed)
     }
 
     fn hand_over_to_mqtt(&mut self, consumed: usize, endpoint: &WebSocketEndpoint) -> Outcome {

@@ -106,11 +106,7 @@ async fn answer(bridge: &Bridge, base: &str, servers: &[String], mut invocation:
 }
 
 fn json(args: &[u8]) -> Payload<'_> {
-    Payload {
-        serializer: Serializer::Json,
-        args,
-        kwargs: &[],
-    }
+    Payload::new(Serializer::Json, args, &[])
 }
 
 fn encoded(argument: Value) -> Vec<u8> {

@@ -56,10 +56,7 @@ async fn subscribe(
     resident: &Arc<Resident>,
     subscription: &Forwarding,
 ) -> Result<Subscription, crosstie_realms::resident::Failed> {
-    let options = SubscribeOptions {
-        match_policy: subscription.match_policy,
-        ..SubscribeOptions::default()
-    };
+    let options = SubscribeOptions::matching(subscription.match_policy);
     resident.subscribe(&subscription.topic, options).await
 }
 

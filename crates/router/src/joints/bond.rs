@@ -119,10 +119,7 @@ impl Bond {
     }
 
     pub(super) fn acknowledge(&self, delivery_tag: u64) {
-        let acknowledged = BasicAck {
-            delivery_tag,
-            multiple: false,
-        };
+        let acknowledged = BasicAck::one(delivery_tag);
         self.say(&acknowledged);
     }
 

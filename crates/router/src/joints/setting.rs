@@ -190,12 +190,7 @@ impl Bond {
         exchange: &str,
         routing_key: &str,
     ) -> Result<(), String> {
-        let bind = QueueBind {
-            queue,
-            exchange,
-            routing_key,
-            ..QueueBind::default()
-        };
+        let bind = QueueBind::of(queue).to(exchange, routing_key);
         self.ask(&bind).await
     }
 

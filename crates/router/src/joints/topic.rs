@@ -30,10 +30,7 @@ pub(super) async fn run(
     // This end receives no deliveries.
     let bond = setting.bond(|_| {}).await?;
     bond.declare_exchange(&joint.exchange).await?;
-    let options = SubscribeOptions {
-        match_policy: joint.match_policy,
-        ..SubscribeOptions::default()
-    };
+    let options = SubscribeOptions::matching(joint.match_policy);
     let subscribed = session.subscribe(&joint.topic, options).await;
     let mut events = subscribed.map_err(|e| format!("cannot subscribe: {e}"))?;
     setting.say_ready();

@@ -19,10 +19,7 @@ fn body(number: usize, length: usize) -> Vec<u8> {
 /// The frames of a message to `q`, for that maximum frame size.
 fn message(body: &[u8], frame_bytes_max: u32) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let publish = BasicPublish {
-        routing_key: "q",
-        ..BasicPublish::default()
-    };
+    let publish = BasicPublish::to("", "q");
     frame::write(FrameKind::Method, 1, &mut bytes, |out| publish.write(out));
     let properties = Properties::EMPTY.bytes();
     frame::write_content(1, properties, body, frame_bytes_max, &mut bytes);

@@ -72,10 +72,7 @@ fn expect_refused(rig: &Rig, name: &str, password: &str) {
 }
 
 fn declare(client: &mut Client, queue: &str, expected: &str) {
-    let declare = QueueDeclare {
-        queue,
-        ..QueueDeclare::default()
-    };
+    let declare = QueueDeclare::named(queue);
     client.send(1, &declare);
     client.expect(expected);
 }
@@ -169,12 +166,7 @@ fn topic_permissions_judge_routing_keys_of_topic_exchanges() {
     let body = r#"{"exchange": "amq.topic", "write": "^{username}\\.", "read": "^r\\.{vhost}"}"#;
     assert_eq!(put(&rig, topic.clone(), body), Ok(Outcome::Created));
     let publish = |client: &mut Client, exchange: &str, routing_key: &str, expected: &str| {
-        let publish = BasicPublish {
-            exchange,
-            routing_key,
-            mandatory: false,
-            immediate: false,
-        };
+        let publish = BasicPublish::to(exchange, routing_key);
         client.publish_to(&publish, b"x");
         client.expect(expected);
     };
@@ -191,12 +183,7 @@ fn topic_permissions_judge_routing_keys_of_topic_exchanges() {
         let mut client = entered(&rig, "al", "pw");
         client.open_channel(1);
         client.declare("q", false);
-        let bind = QueueBind {
-            queue: "q",
-            exchange: "amq.topic",
-            routing_key,
-            ..QueueBind::default()
-        };
+        let bind = QueueBind::of("q").to("amq.topic", routing_key);
         client.send(1, &bind);
         client.expect(expected);
     };

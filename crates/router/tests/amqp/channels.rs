@@ -110,13 +110,7 @@ fn a_fault_of_a_channel_leaves_the_others() {
 #[test]
 fn an_unknown_delivery_tag_is_a_fault_of_its_channel() {
     let (_rig, mut client, _directory) = with_channel();
-    client.send(
-        1,
-        &BasicAck {
-            delivery_tag: 7,
-            multiple: false,
-        },
-    );
+    client.send(1, &BasicAck::one(7));
     client.expect("1 channel.close 406 PRECONDITION_FAILED - unknown delivery tag 7");
 }
 
@@ -336,13 +330,7 @@ fn only_an_impersonator_publishes_in_the_name_of_others() {
         frame::write_method(1, &publish, &mut bytes);
         frame::write_content(1, &properties, b"message", 131_072, &mut bytes);
         client.write(&bytes);
-        client.send(
-            1,
-            &QueueDeclare {
-                queue: "after",
-                ..QueueDeclare::default()
-            },
-        );
+        client.send(1, &QueueDeclare::named("after"));
         client.expect(said);
     }
 }

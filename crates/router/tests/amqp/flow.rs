@@ -87,13 +87,7 @@ fn a_consumer_that_does_not_read_is_waited_for() {
     for _ in 0..MESSAGES {
         assert_eq!(consumer.expect_message("1 basic.deliver"), body);
     }
-    consumer.send(
-        1,
-        &BasicAck {
-            delivery_tag: 0,
-            multiple: true,
-        },
-    );
+    consumer.send(1, &BasicAck::up_to(0));
     consumer.open_channel(2);
     let queue = operators.queues("/").expect("is there").remove(0);
     assert_eq!((queue.messages_ready, queue.messages_unacked), (0, 0));
@@ -146,13 +140,7 @@ fn many_at_once_lose_nothing_and_keep_their_order() {
         let publisher: usize = publisher.parse().expect("a number");
         assert_eq!(message.parse(), Ok(next[publisher]), "of {publisher}");
         next[publisher] += 1;
-        consumer.send(
-            1,
-            &BasicAck {
-                delivery_tag: place,
-                multiple: false,
-            },
-        );
+        consumer.send(1, &BasicAck::one(place));
     }
     for publisher in publishers {
         publisher.join().expect("all is confirmed");
@@ -280,11 +268,7 @@ fn a_large_message_for_many_is_sent_to_a_few_at_a_time() {
             client.open_channel(1);
             let queue = format!("q{place}");
             client.declare(&queue, false);
-            let bind = QueueBind {
-                queue: &queue,
-                exchange: "amq.fanout",
-                ..QueueBind::default()
-            };
+            let bind = QueueBind::of(&queue).to("amq.fanout", "");
             client.send(1, &bind);
             client.expect("1 queue.bind-ok");
             client.consume(&queue, false);
@@ -295,10 +279,7 @@ fn a_large_message_for_many_is_sent_to_a_few_at_a_time() {
     publisher.open_channel(1);
     publisher.confirms();
     let body = vec![7; 16 << 20];
-    let publish = BasicPublish {
-        exchange: "amq.fanout",
-        ..BasicPublish::default()
-    };
+    let publish = BasicPublish::to("amq.fanout", "");
     let mut bytes = Vec::new();
     frame::write(FrameKind::Method, 1, &mut bytes, |out| publish.write(out));
     frame::write_content(1, Properties::EMPTY.bytes(), &body, 131_072, &mut bytes);
@@ -393,10 +374,7 @@ fn durable_changes_wait_for_a_failing_store() {
     declare_until_blocked(&mut other);
     // Removing durable messages does not block.
     for delivery_tag in 1..=2 {
-        let ack = BasicAck {
-            delivery_tag,
-            multiple: false,
-        };
+        let ack = BasicAck::one(delivery_tag);
         consumer.send(1, &ack);
         let passive = QueueDeclare {
             queue: "transient",

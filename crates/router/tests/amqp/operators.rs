@@ -66,15 +66,7 @@ fn busy_client(rig: &Rig) -> Client {
         },
     );
     client.expect("1 exchange.declare-ok");
-    client.send(
-        1,
-        &QueueBind {
-            queue: "q",
-            exchange: "e",
-            routing_key: "a.#",
-            ..QueueBind::default()
-        },
-    );
+    client.send(1, &QueueBind::of("q").to("e", "a.#"));
     client.expect("1 queue.bind-ok");
     client.publish("q", b"one", 1);
     client.publish("q", b"two", 1);

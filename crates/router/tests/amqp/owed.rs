@@ -10,9 +10,8 @@ use crate::rig::{Client, Rig, Setting};
 fn mandatory(routing_key: &str, body: &[u8], reply_to: Option<&str>) -> Vec<u8> {
     let mut bytes = Vec::new();
     let publish = BasicPublish {
-        routing_key,
         mandatory: true,
-        ..BasicPublish::default()
+        ..BasicPublish::to("", routing_key)
     };
     frame::write(FrameKind::Method, 1, &mut bytes, |out| publish.write(out));
     let mut properties = Vec::new();

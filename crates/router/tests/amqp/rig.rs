@@ -385,10 +385,7 @@ pub(crate) fn framed(channel: u16, method: &impl Arguments) -> Vec<u8> {
 /// The frames of a message for a queue.
 pub(crate) fn published(channel: u16, queue: &str, body: &[u8], delivery_mode: u8) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let publish = BasicPublish {
-        routing_key: queue,
-        ..BasicPublish::default()
-    };
+    let publish = BasicPublish::to("", queue);
     frame::write(FrameKind::Method, channel, &mut bytes, |out| {
         publish.write(out);
     });

@@ -83,11 +83,7 @@ impl Broker {
             publisher: None,
             options: &options,
             topic: event.topic,
-            payload: Payload {
-                serializer: Serializer::Json,
-                args: &event.arguments,
-                kwargs: &[],
-            },
+            payload: Payload::new(Serializer::Json, &event.arguments, &[]),
         };
         if crosses {
             // The realm's own publication has no publisher to refuse.

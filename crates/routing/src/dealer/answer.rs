@@ -153,11 +153,7 @@ impl Dealer {
         if let Some(fault) = untold(context.answer(call.caller, &message(payload))) {
             // The error URI matters more than its arguments.
             let arguments = fault.arguments();
-            let payload = Payload {
-                serializer: Serializer::Json,
-                args: arguments.as_bytes(),
-                kwargs: &[],
-            };
+            let payload = Payload::new(Serializer::Json, arguments.as_bytes(), &[]);
             let _ = context.answer(call.caller, &message(payload));
         }
     }

@@ -112,11 +112,7 @@ impl Kept {
             procedure: &self.procedure,
             disclosed: self.disclosed,
             journey: self.journey.as_deref(),
-            payload: Payload {
-                serializer: self.serializer,
-                args,
-                kwargs,
-            },
+            payload: Payload::new(self.serializer, args, kwargs),
             since: self.since,
             tried: &[],
         }

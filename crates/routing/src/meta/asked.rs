@@ -53,11 +53,7 @@ impl<H> Realm<H> {
                 let result = Message::Result {
                     request,
                     details: ResultDetails::default(),
-                    payload: Payload {
-                        serializer,
-                        args: &arguments,
-                        kwargs: &[],
-                    },
+                    payload: Payload::new(serializer, &arguments, &[]),
                 };
                 match context.reply(to, &result) {
                     Ok(()) | Err(Refused::Full | Refused::Gone) => return,
@@ -88,14 +84,11 @@ impl<H> Realm<H> {
                 let arguments = written(Value::List(vec![value]), serializer);
                 let skipped = Value::from(skipped as u64);
                 let named = Value::Dict(vec![(SKIPPED.to_owned(), skipped)]);
+                let named = written(named, serializer);
                 let result = Message::Result {
                     request,
                     details: ResultDetails::default(),
-                    payload: Payload {
-                        serializer,
-                        args: &arguments,
-                        kwargs: &written(named, serializer),
-                    },
+                    payload: Payload::new(serializer, &arguments, &named),
                 };
                 match context.cross(to.into(), &Crossing::Answer(&result)) {
                     Ok(()) | Err(Refused::Full | Refused::Gone) => return,
@@ -110,11 +103,7 @@ impl<H> Realm<H> {
             request,
             details: Vec::new(),
             error: fault.uri.into(),
-            payload: Payload {
-                serializer: Serializer::Json,
-                args: arguments.as_bytes(),
-                kwargs: &[],
-            },
+            payload: Payload::new(Serializer::Json, arguments.as_bytes(), &[]),
         };
         let _ = context.cross(to.into(), &Crossing::Answer(&error));
     }

@@ -121,11 +121,7 @@ impl<H> Realm<H> {
             let result = Message::Result {
                 request,
                 details: ResultDetails::default(),
-                payload: Payload {
-                    serializer,
-                    args: &args,
-                    kwargs: &kwargs,
-                },
+                payload: Payload::new(serializer, &args, &kwargs),
             };
             match context.reply(to, &result) {
                 Ok(()) | Err(Refused::Full | Refused::Gone) => Ok(()),

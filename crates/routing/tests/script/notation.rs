@@ -295,11 +295,7 @@ impl<'t, I: Iterator<Item = &'t str>> Words<'t, I> {
 
     fn payload(&mut self) -> Payload<'t> {
         let mut bytes = || self.0.next().unwrap_or("").as_bytes();
-        Payload {
-            serializer: Serializer::Json,
-            args: bytes(),
-            kwargs: bytes(),
-        }
+        Payload::new(Serializer::Json, bytes(), bytes())
     }
 }
 

@@ -139,16 +139,9 @@ async fn publish_event(
     text: &str,
 ) -> Result<(), Failed> {
     let arguments = webhook::arguments(headers, text);
-    let mut options = PublishOptions {
-        acknowledge: true,
-        ..PublishOptions::default()
-    };
+    let mut options = PublishOptions::acknowledged();
     trace::add(headers, &mut options.passthru);
-    let payload = Payload {
-        serializer: Serializer::Json,
-        args: &arguments,
-        kwargs: &[],
-    };
+    let payload = Payload::new(Serializer::Json, &arguments, &[]);
     let resident = place.resident()?;
     acknowledged(&resident, topic, options, payload).await?;
     Ok(())

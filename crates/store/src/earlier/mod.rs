@@ -227,15 +227,15 @@ fn message(
     let Some(content) = content else {
         return Ok(None);
     };
-    Ok(Some(Record::Enqueued {
+    Ok(Some(Record::enqueued(
         queue,
-        place: row.get(2)?,
-        message: StoredMessage {
+        row.get(2)?,
+        StoredMessage {
             content,
             expires_at: row.get::<_, Option<i64>>(3)?.map(|time| Time(time as u64)),
             deliveries: row.get(4)?,
         },
-    }))
+    )))
 }
 
 /// The contents that are as they were written.

@@ -79,20 +79,11 @@ fn long() -> StoredMessage {
 }
 
 fn short() -> StoredMessage {
-    StoredMessage {
-        content: Arc::new(MessageContent::new("", "q", &[0, 0], b"body")),
-        expires_at: None,
-        deliveries: 0,
-    }
+    StoredMessage::new(Arc::new(MessageContent::new("", "q", &[0, 0], b"body")))
 }
 
 fn entities() -> Vec<Vec<u8>> {
-    let declared = Record::QueueDeclared {
-        id: QueueId(7),
-        name: "q".into(),
-        auto_delete: false,
-        arguments: Default::default(),
-    };
+    let declared = Record::queue_declared(QueueId(7), "q", Default::default());
     let rested = Record::Rested {
         queue: QueueId(7),
         fresh_from: -1,

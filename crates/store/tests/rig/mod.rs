@@ -76,12 +76,7 @@ pub fn exchange(name: &str) -> Record {
 }
 
 pub fn queue(id: u64, name: &str) -> Record {
-    Record::QueueDeclared {
-        id: QueueId(id),
-        name: name.into(),
-        auto_delete: false,
-        arguments: arguments(),
-    }
+    Record::queue_declared(QueueId(id), name, arguments())
 }
 
 pub fn bound(source: &str, destination: Destination) -> Record {
@@ -109,15 +104,15 @@ pub fn content(body: &[u8]) -> Arc<MessageContent> {
 }
 
 pub fn enqueued_content(id: u64, place: i64, content: &Arc<MessageContent>) -> Record {
-    Record::Enqueued {
-        queue: QueueId(id),
+    Record::enqueued(
+        QueueId(id),
         place,
-        message: StoredMessage {
+        StoredMessage {
             content: Arc::clone(content),
             expires_at: (place % 2 == 0).then_some(Time(1_700_000_000_000)),
             deliveries: 0,
         },
-    }
+    )
 }
 
 pub fn enqueued(id: u64, place: i64) -> Record {
@@ -129,10 +124,7 @@ pub fn purged(id: u64) -> Record {
 }
 
 pub fn dequeued(id: u64, place: i64) -> Record {
-    Record::Dequeued {
-        queue: QueueId(id),
-        place,
-    }
+    Record::dequeued(QueueId(id), place)
 }
 
 pub fn returned(id: u64, place: i64, deliveries: u32) -> Record {

@@ -229,11 +229,7 @@ impl Rig {
 }
 
 fn json<'a>(args: &'a [u8], kwargs: &'a [u8]) -> Payload<'a> {
-    Payload {
-        serializer: Serializer::Json,
-        args,
-        kwargs,
-    }
+    Payload::new(Serializer::Json, args, kwargs)
 }
 
 fn member(value: &Value, name: &str) -> Option<Value> {

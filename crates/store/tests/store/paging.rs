@@ -197,12 +197,11 @@ fn a_queue_with_priorities_is_paged_by_each_of_them() {
         .flat_map(|(level, ages)| ages.map(move |age| place(level, age)));
     {
         let (mut store, _) = Store::open(config(&directory)).expect("a store");
-        let mut records = vec![Record::QueueDeclared {
-            id: QueueId(1),
-            name: "deep".into(),
-            auto_delete: false,
-            arguments: TableBuf::new().with("x-max-priority", Value::I32(255)),
-        }];
+        let mut records = vec![Record::queue_declared(
+            QueueId(1),
+            "deep",
+            TableBuf::new().with("x-max-priority", Value::I32(255)),
+        )];
         // These have the places of an earlier version.
         records.extend((0..5).map(|place| enqueued(1, place)));
         records.extend(places.map(|place| enqueued(1, place)));

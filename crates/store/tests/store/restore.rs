@@ -115,15 +115,15 @@ fn a_deleted_entity_takes_its_parts_along() {
 fn messages_leave_and_return() {
     check_after("dequeued", &[dequeued(1, 2)], &without(&[7]));
     let mut expected = all();
-    expected[8] = Record::Enqueued {
-        queue: QueueId(1),
-        place: 4,
-        message: crosstie_queues::StoredMessage {
+    expected[8] = Record::enqueued(
+        QueueId(1),
+        4,
+        crosstie_queues::StoredMessage {
             content: content(b"message 4"),
             expires_at: Some(crosstie_queues::Time(1_700_000_000_000)),
             deliveries: 3,
         },
-    };
+    );
     check_after("returned", &[returned(1, 4, 3)], &expected);
     let twice = [returned(1, 4, 2), returned(1, 4, 3)];
     check_after("returned twice", &twice, &expected);

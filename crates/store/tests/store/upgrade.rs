@@ -94,12 +94,7 @@ fn earlier(path: &Path) -> Vec<Record> {
         arguments: arguments.clone(),
     }];
     for (id, name) in [(3, "q"), (7, "r")] {
-        records.push(Record::QueueDeclared {
-            id: QueueId(id),
-            name: name.into(),
-            auto_delete: false,
-            arguments: arguments.clone(),
-        });
+        records.push(Record::queue_declared(QueueId(id), name, arguments.clone()));
     }
     records.push(Record::Bound {
         source: "x".into(),

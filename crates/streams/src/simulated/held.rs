@@ -115,23 +115,12 @@ impl Rig {
 }
 
 fn dequeued(place: i64) -> Record {
-    Record::Dequeued {
-        queue: QUEUE,
-        place,
-    }
+    Record::dequeued(QUEUE, place)
 }
 
 fn enqueued(place: i64) -> Record {
     let append = append(0, 1_000, b"other", StreamLimits::default());
-    Record::Enqueued {
-        queue: QUEUE,
-        place,
-        message: StoredMessage {
-            content: append.content,
-            expires_at: None,
-            deliveries: 0,
-        },
-    }
+    Record::enqueued(QUEUE, place, StoredMessage::new(append.content))
 }
 
 fn ends(written: &Written) -> Vec<(QueueId, u64)> {

@@ -62,10 +62,7 @@ fn commit_all(disk: &SimulatedDisk, operations: u64) -> u64 {
                 StreamChange::Appended { id, append }
             })
         });
-        let gone = Record::Dequeued {
-            queue: QUEUE,
-            place: nth as i64,
-        };
+        let gone = Record::dequeued(QUEUE, nth as i64);
         keeper.submit(
             &"/".into(),
             changes.collect(),

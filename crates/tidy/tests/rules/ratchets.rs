@@ -11,7 +11,7 @@ const LONG_FUNCTIONS_MAX: usize = 10;
 
 /// How many files are the largest ones, and the lines that they may have together. Tests may be long tables.
 const LARGEST_FILES: usize = 10;
-const LARGEST_LINES_MAX: usize = 5_086;
+const LARGEST_LINES_MAX: usize = 5_079;
 
 /// How far a number may be below its bound before the bound has to follow.
 const SLACK_FUNCTIONS: usize = 5;

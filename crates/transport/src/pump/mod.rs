@@ -72,6 +72,14 @@ pub enum Outcome {
     Close,
 }
 
+impl Outcome {
+    /// Continue, without knowing the length of the next item.
+    pub fn consumed(consumed: usize) -> Self {
+        let wanted = 0;
+        Self::Continue { consumed, wanted }
+    }
+}
+
 /// The reason why a pump stopped.
 #[derive(Debug)]
 pub enum Ended {

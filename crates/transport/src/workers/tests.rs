@@ -21,10 +21,7 @@ impl Protocol for WhereAmI {
             out.extend_from_slice(name.as_bytes());
             Ok::<(), ()>(())
         });
-        Outcome::Continue {
-            consumed: input.len(),
-            wanted: 0,
-        }
+        Outcome::consumed(input.len())
     }
 
     fn may_move(&self) -> bool {

@@ -21,10 +21,7 @@ impl Counting {
 impl Protocol for Counting {
     fn handle_input(&mut self, input: &mut [u8]) -> Outcome {
         self.0.fetch_add(input.len(), Ordering::Relaxed);
-        Outcome::Continue {
-            consumed: input.len(),
-            wanted: 0,
-        }
+        Outcome::consumed(input.len())
     }
 }
 
@@ -118,10 +115,7 @@ impl Protocol for Awaiting {
         let consumed = input.len().min(1);
         self.1.0.fetch_add(consumed, Ordering::Relaxed);
         if consumed == input.len() {
-            return Outcome::Continue {
-                consumed,
-                wanted: 0,
-            };
+            return Outcome::consumed(consumed);
         }
         self.0.pause_reading();
         Outcome::Await { consumed }

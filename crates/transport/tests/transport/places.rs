@@ -67,10 +67,7 @@ impl Protocol for Telling {
             }
             self.handled.push((*byte, place));
         }
-        Outcome::Continue {
-            consumed: input.len(),
-            wanted: 0,
-        }
+        Outcome::consumed(input.len())
     }
 
     fn handle_place(&mut self, place: Place) {
@@ -114,10 +111,7 @@ impl Protocol for Keeping {
     fn handle_buffer(&mut self, input: &mut Vec<u8>) -> Outcome {
         let consumed = input.len();
         self.0.push(std::mem::take(input));
-        Outcome::Continue {
-            consumed,
-            wanted: 0,
-        }
+        Outcome::consumed(consumed)
     }
 }
 

@@ -284,10 +284,7 @@ struct Named {
 impl Protocol for Named {
     fn handle_input(&mut self, input: &mut [u8]) -> Outcome {
         self.inputs.lock().push(self.name);
-        Outcome::Continue {
-            consumed: input.len(),
-            wanted: 0,
-        }
+        Outcome::consumed(input.len())
     }
 }
 

@@ -234,10 +234,7 @@ impl Protocol for Echo {
         if self.left == 0 {
             self.connection.finish();
         }
-        Outcome::Continue {
-            consumed: input.len(),
-            wanted: 0,
-        }
+        Outcome::consumed(input.len())
     }
 }
 

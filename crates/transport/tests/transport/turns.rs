@@ -26,10 +26,7 @@ impl Protocol for Portions {
         self.owes_a_turn = consumed > 0;
         match self.owes_a_turn {
             true => Outcome::Yield { consumed },
-            false => Outcome::Continue {
-                consumed,
-                wanted: 0,
-            },
+            false => Outcome::consumed(consumed),
         }
     }
 }

@@ -65,10 +65,7 @@ struct Echo(Arc<Connection>);
 impl Protocol for Echo {
     fn handle_input(&mut self, input: &mut [u8]) -> Outcome {
         let _ = append(&self.0, input);
-        Outcome::Continue {
-            consumed: input.len(),
-            wanted: 0,
-        }
+        Outcome::consumed(input.len())
     }
 }
 

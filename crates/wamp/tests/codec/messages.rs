@@ -177,188 +177,66 @@ const OTHERWISE: &[(&str, &str)] = &[
 
 /// Messages that are refused, and what is said of them (without the byte's number, which differs
 /// between serializers).
+#[rustfmt::skip]
 const BAD: &[(&str, &str)] = &[
     ("1", "expected list, found integer"),
     (r#""1""#, "expected list, found text"),
     ("{}", "expected list, found dictionary"),
     ("null", "expected list, found null"),
-    (
-        "[]",
-        "message type expected one more element, found the end of the message",
-    ),
+    ("[]", "message type expected one more element, found the end of the message"),
     (r#"["HELLO"]"#, "message type expected integer, found text"),
     ("[1.5]", "message type expected integer, found float"),
-    (
-        "[7]",
-        "message type expected type of a WAMP message, found 7",
-    ),
-    (
-        "[0]",
-        "message type expected type of a WAMP message, found 0",
-    ),
-    (
-        "[304,1]",
-        "message type expected type of a WAMP message, found 304",
-    ),
-    (
-        "[1]",
-        "HELLO: realm expected one more element, found the end of the message",
-    ),
+    ("[7]", "message type expected type of a WAMP message, found 7"),
+    ("[0]", "message type expected type of a WAMP message, found 0"),
+    ("[304,1]", "message type expected type of a WAMP message, found 304"),
+    ("[1]", "HELLO: realm expected one more element, found the end of the message"),
     ("[1,7,{}]", "HELLO: realm expected text, found integer"),
-    (
-        r#"[1,"realm1",[]]"#,
-        "HELLO: details expected dictionary, found list",
-    ),
-    (
-        r#"[1,"realm1",{},1]"#,
-        "HELLO: expected the end of the message, found an element",
-    ),
-    (
-        "[2,0,{}]",
-        "WELCOME: session expected id from 1 to 2^53, found 0",
-    ),
+    (r#"[1,"realm1",[]]"#, "HELLO: details expected dictionary, found list"),
+    (r#"[1,"realm1",{},1]"#, "HELLO: expected the end of the message, found an element"),
+    ("[2,0,{}]", "WELCOME: session expected id from 1 to 2^53, found 0"),
     ("[3,{},1]", "ABORT: reason expected text, found integer"),
     ("[3,[],1]", "ABORT: details expected dictionary, found list"),
-    (
-        r#"[4,"ticket"]"#,
-        "CHALLENGE: extra expected one more element, found the end of the message",
-    ),
-    (
-        "[5,[],{}]",
-        "AUTHENTICATE: signature expected text, found list",
-    ),
-    (
-        r#"[6,{},"a",[]]"#,
-        "GOODBYE: expected the end of the message, found an element",
-    ),
-    (
-        r#"[8,70,1,{},"a"]"#,
-        "ERROR: request type expected type of a request, found YIELD",
-    ),
-    (
-        r#"[8,9,1,{},"a"]"#,
-        "ERROR: request type expected type of a WAMP message, found 9",
-    ),
-    (
-        r#"[8,48,0,{},"a"]"#,
-        "ERROR: request expected id from 1 to 2^53, found 0",
-    ),
-    (
-        r#"[8,48,1,{},"a",{}]"#,
-        "ERROR: arguments expected list, found dictionary",
-    ),
-    (
-        r#"[16,0,{},"a"]"#,
-        "PUBLISH: request expected id from 1 to 2^53, found 0",
-    ),
-    (
-        r#"[16,9007199254740993,{},"a"]"#,
-        "PUBLISH: request expected id from 1 to 2^53, found 9007199254740993",
-    ),
-    (
-        r#"[16,"1",{},"a"]"#,
-        "PUBLISH: request expected integer, found text",
-    ),
-    (
-        r#"[16,1.5,{},"a"]"#,
-        "PUBLISH: request expected integer, found float",
-    ),
-    (
-        r#"[16,1,null,"a"]"#,
-        "PUBLISH: options expected dictionary, found null",
-    ),
-    (
-        r#"[16,1,{"acknowledge":1},"a"]"#,
-        "PUBLISH: options.acknowledge expected boolean, found integer",
-    ),
-    (
-        r#"[16,1,{"exclude":1},"a"]"#,
-        "PUBLISH: options.exclude expected list, found integer",
-    ),
-    (
-        r#"[16,1,{"exclude":["a"]},"a"]"#,
-        "PUBLISH: options.exclude expected integer, found text",
-    ),
-    (
-        r#"[16,1,{"eligible":[0]},"a"]"#,
-        "PUBLISH: options.eligible expected id from 1 to 2^53, found 0",
-    ),
-    (
-        r#"[16,1,{"eligible_authrole":[[]]},"a"]"#,
-        "PUBLISH: options.eligible_authrole expected text, found list",
-    ),
-    (
-        r#"[16,1,{},1]"#,
-        "PUBLISH: topic expected text, found integer",
-    ),
-    (
-        r#"[16,1,{},"a",[],[]]"#,
-        "PUBLISH: keyword arguments expected dictionary, found list",
-    ),
-    (
-        r#"[16,1,{},"a",[],{},1]"#,
-        "PUBLISH: expected the end of the message, found an element",
-    ),
-    (
-        "[17,1]",
-        "PUBLISHED: publication expected one more element, found the end of the message",
-    ),
-    (
-        "[17,1,2,{}]",
-        "PUBLISHED: expected the end of the message, found an element",
-    ),
+    (r#"[4,"ticket"]"#, "CHALLENGE: extra expected one more element, found the end of the message"),
+    ("[5,[],{}]", "AUTHENTICATE: signature expected text, found list"),
+    (r#"[6,{},"a",[]]"#, "GOODBYE: expected the end of the message, found an element"),
+    (r#"[8,70,1,{},"a"]"#, "ERROR: request type expected type of a request, found YIELD"),
+    (r#"[8,9,1,{},"a"]"#, "ERROR: request type expected type of a WAMP message, found 9"),
+    (r#"[8,48,0,{},"a"]"#, "ERROR: request expected id from 1 to 2^53, found 0"),
+    (r#"[8,48,1,{},"a",{}]"#, "ERROR: arguments expected list, found dictionary"),
+    (r#"[16,0,{},"a"]"#, "PUBLISH: request expected id from 1 to 2^53, found 0"),
+    (r#"[16,9007199254740993,{},"a"]"#, "PUBLISH: request expected id from 1 to 2^53, found 9007199254740993"),
+    (r#"[16,"1",{},"a"]"#, "PUBLISH: request expected integer, found text"),
+    (r#"[16,1.5,{},"a"]"#, "PUBLISH: request expected integer, found float"),
+    (r#"[16,1,null,"a"]"#, "PUBLISH: options expected dictionary, found null"),
+    (r#"[16,1,{"acknowledge":1},"a"]"#, "PUBLISH: options.acknowledge expected boolean, found integer"),
+    (r#"[16,1,{"exclude":1},"a"]"#, "PUBLISH: options.exclude expected list, found integer"),
+    (r#"[16,1,{"exclude":["a"]},"a"]"#, "PUBLISH: options.exclude expected integer, found text"),
+    (r#"[16,1,{"eligible":[0]},"a"]"#, "PUBLISH: options.eligible expected id from 1 to 2^53, found 0"),
+    (r#"[16,1,{"eligible_authrole":[[]]},"a"]"#, "PUBLISH: options.eligible_authrole expected text, found list"),
+    (r#"[16,1,{},1]"#, "PUBLISH: topic expected text, found integer"),
+    (r#"[16,1,{},"a",[],[]]"#, "PUBLISH: keyword arguments expected dictionary, found list"),
+    (r#"[16,1,{},"a",[],{},1]"#, "PUBLISH: expected the end of the message, found an element"),
+    ("[17,1]", "PUBLISHED: publication expected one more element, found the end of the message"),
+    ("[17,1,2,{}]", "PUBLISHED: expected the end of the message, found an element"),
     (
         r#"[32,1,{"match":"regex"},"a"]"#,
         "SUBSCRIBE: options.match expected exact, prefix or wildcard, found another word",
     ),
-    (
-        "[33,1,0.0]",
-        "SUBSCRIBED: subscription expected id from 1 to 2^53, found 0",
-    ),
-    (
-        "[33,1,1.5]",
-        "SUBSCRIBED: subscription expected integer, found float",
-    ),
-    (
-        "[33,1,9007199254740994.0]",
-        "SUBSCRIBED: subscription expected integer, found float",
-    ),
-    (
-        "[33,1,-1.0]",
-        "SUBSCRIBED: subscription expected integer, found float",
-    ),
+    ("[33,1,0.0]", "SUBSCRIBED: subscription expected id from 1 to 2^53, found 0"),
+    ("[33,1,1.5]", "SUBSCRIBED: subscription expected integer, found float"),
+    ("[33,1,9007199254740994.0]", "SUBSCRIBED: subscription expected integer, found float"),
+    ("[33,1,-1.0]", "SUBSCRIBED: subscription expected integer, found float"),
     (
         r#"[32,1,{"forward_for":[1]},"a"]"#,
         "SUBSCRIBE: options.forward_for expected a list of dictionaries with session, authid and authrole, found something else",
     ),
-    (
-        "[33,1,0]",
-        "SUBSCRIBED: subscription expected id from 1 to 2^53, found 0",
-    ),
-    (
-        "[34,1,2,3]",
-        "UNSUBSCRIBE: expected the end of the message, found an element",
-    ),
-    (
-        "[35,1,[]]",
-        "UNSUBSCRIBED: details expected dictionary, found list",
-    ),
-    (
-        "[35,1,{},1]",
-        "UNSUBSCRIBED: expected the end of the message, found an element",
-    ),
-    (
-        r#"[36,1,2,{"publisher":"a"}]"#,
-        "EVENT: details.publisher expected integer, found text",
-    ),
-    (
-        r#"[36,1,2,{"topic":1}]"#,
-        "EVENT: details.topic expected text, found integer",
-    ),
-    (
-        r#"[48,1,{},12]"#,
-        "CALL: procedure expected text, found integer",
-    ),
+    ("[33,1,0]", "SUBSCRIBED: subscription expected id from 1 to 2^53, found 0"),
+    ("[34,1,2,3]", "UNSUBSCRIBE: expected the end of the message, found an element"),
+    ("[35,1,[]]", "UNSUBSCRIBED: details expected dictionary, found list"),
+    ("[35,1,{},1]", "UNSUBSCRIBED: expected the end of the message, found an element"),
+    (r#"[36,1,2,{"publisher":"a"}]"#, "EVENT: details.publisher expected integer, found text"),
+    (r#"[36,1,2,{"topic":1}]"#, "EVENT: details.topic expected text, found integer"),
+    (r#"[48,1,{},12]"#, "CALL: procedure expected text, found integer"),
     (
         r#"[48,1,{"timeout":-1},"a"]"#,
         "CALL: options.timeout expected milliseconds, from 0 to 2^53, found another value",
@@ -367,50 +245,20 @@ const BAD: &[(&str, &str)] = &[
         r#"[48,1,{"timeout":1.5},"a"]"#,
         "CALL: options.timeout expected milliseconds, from 0 to 2^53, found another value",
     ),
-    (
-        r#"[48,1,{"progress":"a"},"a"]"#,
-        "CALL: options.progress expected boolean, found text",
-    ),
-    (
-        r#"[49,1,{"mode":"abort"}]"#,
-        "CANCEL: options.mode expected skip, kill or killnowait, found another word",
-    ),
-    (
-        r#"[50,1,{"progress":0}]"#,
-        "RESULT: details.progress expected boolean, found integer",
-    ),
+    (r#"[48,1,{"progress":"a"},"a"]"#, "CALL: options.progress expected boolean, found text"),
+    (r#"[49,1,{"mode":"abort"}]"#, "CANCEL: options.mode expected skip, kill or killnowait, found another word"),
+    (r#"[50,1,{"progress":0}]"#, "RESULT: details.progress expected boolean, found integer"),
     (
         r#"[64,1,{"invoke":"all"},"a"]"#,
         "REGISTER: options.invoke expected single, first, last, roundrobin, random, x_least_busy or x_sticky, found another word",
     ),
-    (
-        r#"[64,1,{"forward_timeout":[]},"a"]"#,
-        "REGISTER: options.forward_timeout expected boolean, found list",
-    ),
-    (
-        "[65,1,-1]",
-        "REGISTERED: registration expected integer that is not negative, found negative integer",
-    ),
-    (
-        "[66,1]",
-        "UNREGISTER: registration expected one more element, found the end of the message",
-    ),
-    (
-        "[67,9007199254740993]",
-        "UNREGISTERED: request expected id from 1 to 2^53, found 9007199254740993",
-    ),
-    (
-        r#"[68,1,2,{"caller":0}]"#,
-        "INVOCATION: details.caller expected id from 1 to 2^53, found 0",
-    ),
-    (
-        r#"[69,1,{"reason":{}}]"#,
-        "INTERRUPT: options.reason expected text, found dictionary",
-    ),
-    (
-        "[70,1]",
-        "YIELD: options expected one more element, found the end of the message",
-    ),
+    (r#"[64,1,{"forward_timeout":[]},"a"]"#, "REGISTER: options.forward_timeout expected boolean, found list"),
+    ("[65,1,-1]", "REGISTERED: registration expected integer that is not negative, found negative integer"),
+    ("[66,1]", "UNREGISTER: registration expected one more element, found the end of the message"),
+    ("[67,9007199254740993]", "UNREGISTERED: request expected id from 1 to 2^53, found 9007199254740993"),
+    (r#"[68,1,2,{"caller":0}]"#, "INVOCATION: details.caller expected id from 1 to 2^53, found 0"),
+    (r#"[69,1,{"reason":{}}]"#, "INTERRUPT: options.reason expected text, found dictionary"),
+    ("[70,1]", "YIELD: options expected one more element, found the end of the message"),
     (
         r#"[64,1,{"concurrency":0},"a"]"#,
         "REGISTER: options.concurrency expected invocations, from 1 to 2^53, found another value",
@@ -578,11 +426,7 @@ fn fields_of_session_messages_are_told_apart() {
             request: RequestId(7),
             details: vec![number("x", 1)],
             error: text("e"),
-            payload: Payload {
-                serializer: Serializer::Json,
-                args: b"[ 1 ,2 ]",
-                kwargs: br#"{"k" : []}"#,
-            },
+            payload: Payload::new(Serializer::Json, b"[ 1 ,2 ]", br#"{"k" : []}"#),
         },
     );
 }
@@ -852,11 +696,7 @@ fn a_payload_transcoded_before_is_put_in() {
         let mut kwargs = Vec::new();
         transcode(payload.serializer, payload.kwargs, serializer, &mut kwargs).unwrap();
         let mut encoded = Vec::new();
-        let transcoded = Payload {
-            serializer,
-            args: &args,
-            kwargs: &kwargs,
-        };
+        let transcoded = Payload::new(serializer, &args, &kwargs);
         encode_with(&message, &transcoded, &mut encoded);
         assert_eq!(
             oracle::decode(&encoded, serializer).unwrap(),
@@ -915,11 +755,7 @@ fn a_payload_in_place_of_arguments_is_announced() {
 
 #[test]
 fn keyword_arguments_alone_get_an_empty_list() {
-    let payload = Payload {
-        serializer: Serializer::Json,
-        args: b"",
-        kwargs: br#"{"a":1}"#,
-    };
+    let payload = Payload::new(Serializer::Json, b"", br#"{"a":1}"#);
     let options = YieldOptions::default();
     let message = Message::Yield {
         request: RequestId(1),

@@ -91,7 +91,7 @@ proptest! {
             });
             let args = written(args.clone().map(Value::List));
             let kwargs = written(kwargs.clone().map(Value::Dict));
-            let payload = Payload { serializer: from, args: &args, kwargs: &kwargs };
+            let payload = Payload::new(from, &args, &kwargs);
             let sent = with_payload(message.clone(), payload);
 
             for into in Serializer::ALL {

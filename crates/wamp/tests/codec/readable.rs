@@ -319,11 +319,7 @@ fn cbor_tags_with_foreign_content() {
 #[test]
 fn both_parts_of_a_payload() {
     let (args, kwargs) = (unhex("81 d81c 80"), unhex("a1 616b d81d 00"));
-    let payload = Payload {
-        serializer: Serializer::Cbor,
-        args: &args,
-        kwargs: &kwargs,
-    };
+    let payload = Payload::new(Serializer::Cbor, &args, &kwargs);
     assert_eq!(check_readable(&payload), Ok(()));
     let alone = Payload {
         args: &[],

@@ -25,11 +25,7 @@ fn around_a_payload() {
         let list = encoded(&Value::List(vec![text.clone()]));
         let dict = encoded(&Value::Dict(vec![("key".to_owned(), text)]));
         for (args, kwargs) in [(&list[..], &[][..]), (&[], &dict), (&list, &dict)] {
-            let payload = Payload {
-                serializer,
-                args,
-                kwargs,
-            };
+            let payload = Payload::new(serializer, args, kwargs);
             for framing in FRAMINGS {
                 check(framing, payload);
             }

@@ -118,11 +118,11 @@ impl<'b> Parts<'b> {
     }
 
     fn payload(&self) -> Result<Payload<'b>, Refusal> {
-        let payload = Payload {
-            serializer: JSON,
-            args: part("args", self.args, b'[', "a list")?,
-            kwargs: part("kwargs", self.kwargs, b'{', "a dict")?,
-        };
+        let payload = Payload::new(
+            JSON,
+            part("args", self.args, b'[', "a list")?,
+            part("kwargs", self.kwargs, b'{', "a dict")?,
+        );
         codec::check_readable(&payload).map_err(Refusal::Unreadable)?;
         Ok(payload)
     }
@@ -225,43 +225,23 @@ mod tests {
     }
     const INVALID: &str = "Request body was invalid JSON.";
 
+    #[rustfmt::skip]
     const CALLS: &[(&str, &str)] = &[
         (r#"{"procedure":"a"}"#, "a  "),
-        (
-            r#" {"procedure":"a", "args": [1, {"b":2}] ,"kwargs":{"c" : 3}} "#,
-            r#"a [1, {"b":2}] {"c" : 3}"#,
-        ),
+        (r#" {"procedure":"a", "args": [1, {"b":2}] ,"kwargs":{"c" : 3}} "#, r#"a [1, {"b":2}] {"c" : 3}"#),
         (r#"{"args":[1],"x":[{}],"procedure":"a\u0062"}"#, "ab [1] "),
         (r#"{"procedure":"a","args":[1],"args":[2]}"#, "a [2] "),
-        (
-            r#"{"procedure":"a","procedure":1}"#,
-            form!("'procedure' must be text"),
-        ),
+        (r#"{"procedure":"a","procedure":1}"#, form!("'procedure' must be text")),
         (r#"{"procedure":"a","args":null,"kwargs":0}"#, "a  "),
         (r#"{"procedure":"a","args":"","kwargs":[ ]}"#, "a  "),
         (r#"{"procedure":"a","args":{},"kwargs":false}"#, "a  "),
         (r#"{"procedure":"a","args":-0.0e5}"#, "a  "),
-        (
-            r#"{"procedure":"a","args":"b"}"#,
-            form!("'args' must be a list"),
-        ),
-        (
-            r#"{"procedure":"a","args":{"b":1}}"#,
-            form!("'args' must be a list"),
-        ),
-        (
-            r#"{"procedure":"a","args":1}"#,
-            form!("'args' must be a list"),
-        ),
-        (
-            r#"{"procedure":"a","kwargs":[1]}"#,
-            form!("'kwargs' must be a dict"),
-        ),
+        (r#"{"procedure":"a","args":"b"}"#, form!("'args' must be a list")),
+        (r#"{"procedure":"a","args":{"b":1}}"#, form!("'args' must be a list")),
+        (r#"{"procedure":"a","args":1}"#, form!("'args' must be a list")),
+        (r#"{"procedure":"a","kwargs":[1]}"#, form!("'kwargs' must be a dict")),
         (r#"{"procedure":null}"#, form!("'procedure' must be text")),
-        (
-            r#"{"procedure":"\u0000AAAA"}"#,
-            form!("'procedure' must be text"),
-        ),
+        (r#"{"procedure":"\u0000AAAA"}"#, form!("'procedure' must be text")),
         ("{}", form!("missing key 'procedure'")),
         (r#"{"topic":"a"}"#, form!("missing key 'procedure'")),
         ("[]", form!("must be a dict")),
@@ -278,10 +258,7 @@ mod tests {
         (r#"{'procedure':'a'}"#, INVALID),
         ("{\"procedure\":\"a\u{1}\"}", INVALID),
         ("\u{feff}{}", INVALID),
-        (
-            r#"{"procedure":"a","options":[1]}"#,
-            form!("'options' must be a dict"),
-        ),
+        (r#"{"procedure":"a","options":[1]}"#, form!("'options' must be a dict")),
     ];
 
     #[test]

@@ -25,11 +25,7 @@ pub(super) fn properties_of(levels: u8, delivery_mode: Option<u8>) -> Vec<Vec<u8
 /// Publishes some messages of each level in turn, and then consumes them. Returns how many arrived before one that is
 /// more urgent, or was published earlier.
 pub(super) fn misplaced(wire: &mut Wire, queue: &str, levels: u8) -> Result<u64, WorkerError> {
-    let publish = BasicPublish {
-        exchange: "",
-        routing_key: queue,
-        ..BasicPublish::default()
-    };
+    let publish = BasicPublish::to("", queue);
     let count = levels * MESSAGES;
     wire.select_confirms()?;
     let properties = properties_of(levels, None);

@@ -26,11 +26,7 @@ pub(super) fn produce(
         delivery_mode: Some(2),
         ..BasicProperties::default()
     });
-    let publish = BasicPublish {
-        exchange: "",
-        routing_key: &order.queue,
-        ..BasicPublish::default()
-    };
+    let publish = BasicPublish::to("", &order.queue);
     let gap_ns = 1_000_000_000 / order.rate.max(1) * order.producers as u64;
     let mut body = Body::new(at, order.payload_bytes);
     let mut produced = Produced::default();

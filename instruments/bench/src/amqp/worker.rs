@@ -125,10 +125,7 @@ fn consumer(order: &Order) -> Result<Wire, WorkerError> {
     let mut wire = Wire::open(&order.broker, "crosstie bench: consumer")?;
     let acknowledges = order.case.is_acknowledged();
     if acknowledges {
-        let qos = BasicQos {
-            prefetch_count: order.prefetch,
-            ..BasicQos::default()
-        };
+        let qos = BasicQos::of_each(order.prefetch);
         wire.ask(&qos, "basic.qos-ok")?;
     }
     wire.consume(&order.queue, "1", !acknowledges)?;
@@ -358,11 +355,7 @@ fn produce(shared: &Shared<'_>, at: usize, mut wire: Wire) -> Result<Produced, W
     let is_durable = order.case.is_durable();
     let levels = order.case.levels();
     let properties = levels::properties_of(levels, is_durable.then_some(2));
-    let publish = BasicPublish {
-        exchange: "",
-        routing_key: &order.queue,
-        ..BasicPublish::default()
-    };
+    let publish = BasicPublish::to("", &order.queue);
     let mut body = Body::new(at, order.payload_bytes);
     let mut produced = Produced::default();
     let mut confirms = Confirms::default();
@@ -439,10 +432,7 @@ fn consume(shared: &Shared<'_>, mut wire: Wire) -> Result<Traffic, WorkerError> 
             traffic.messages += count;
         }
         if acknowledges && count > 0 {
-            wire.push(&BasicAck {
-                delivery_tag: last,
-                multiple: true,
-            });
+            wire.push(&BasicAck::up_to(last));
             wire.flush()?;
         }
         shared.consumed(count);

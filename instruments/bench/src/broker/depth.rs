@@ -151,11 +151,7 @@ fn publish(order: &Order, mut wire: Wire) -> Result<Finding, WorkerError> {
                 sent_ns.push_back(now_ns);
             }
             write_head(&mut body, first + sent / order.queues, queue, due_ns);
-            let publish = BasicPublish {
-                exchange,
-                routing_key: &names[queue as usize],
-                ..BasicPublish::default()
-            };
+            let publish = BasicPublish::to(exchange, &names[queue as usize]);
             let properties = if due_ns > 0 { &delayed } else { &plain };
             wire.push_message(&publish, properties, &body);
             sent += 1;
@@ -190,10 +186,7 @@ fn consume(order: &Order, mut wire: Wire) -> Result<Finding, WorkerError> {
     else {
         return Err(WorkerError::Refused("a task to consume".to_owned()));
     };
-    let qos = BasicQos {
-        prefetch_count: prefetch,
-        ..BasicQos::default()
-    };
+    let qos = BasicQos::of_each(prefetch);
     wire.ask(&qos, "basic.qos-ok")?;
     let mut arrivals = Arrivals::new(order, is_ordered);
     for at in 0..order.queues {
@@ -221,10 +214,7 @@ fn consume(order: &Order, mut wire: Wire) -> Result<Finding, WorkerError> {
         })?;
         if arrivals.count - acknowledged >= every || arrivals.count >= order.messages {
             acknowledged = arrivals.count;
-            wire.push(&BasicAck {
-                delivery_tag: last,
-                multiple: true,
-            });
+            wire.push(&BasicAck::up_to(last));
             wire.flush()?;
         }
     }

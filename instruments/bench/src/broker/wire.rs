@@ -152,13 +152,7 @@ impl Wire {
 
     /// With the queue's name as the routing key, as in oslo.messaging.
     pub(crate) fn bind_queue(&mut self, queue: &str, exchange: &str) -> Result<(), WorkerError> {
-        let bind = QueueBind {
-            queue,
-            exchange,
-            routing_key: queue,
-            no_wait: false,
-            arguments: Table::default(),
-        };
+        let bind = QueueBind::of(queue).to(exchange, queue);
         self.ask(&bind, "queue.bind-ok")
     }
 

@@ -89,11 +89,7 @@ impl Exchange for Confirmed {
         self.published += 1;
         self.kept += 1;
         self.body[..NUMBER_BYTES].copy_from_slice(&self.published.to_be_bytes());
-        let publish = BasicPublish {
-            exchange: "",
-            routing_key: &self.queue,
-            ..BasicPublish::default()
-        };
+        let publish = BasicPublish::to("", &self.queue);
         self.wire
             .push_message(&publish, &self.properties, &self.body);
         Ok(())

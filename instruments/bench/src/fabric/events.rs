@@ -55,11 +55,7 @@ impl Exchange for Events {
             request: RequestId(self.published),
             options: PublishOptions::default(),
             topic: self.topic.as_str().into(),
-            payload: Payload {
-                serializer,
-                args: self.arguments.numbered(self.published),
-                kwargs: &[],
-            },
+            payload: Payload::new(serializer, self.arguments.numbered(self.published), &[]),
         })
     }
 

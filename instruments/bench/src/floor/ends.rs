@@ -35,11 +35,7 @@ impl Lengths {
         payload_bytes: usize,
     ) -> Result<Self, WorkerError> {
         let mut arguments = Arguments::new(case.serializer, payload_bytes)?;
-        let payload = Payload {
-            serializer: case.serializer,
-            args: arguments.numbered(1),
-            kwargs: &[],
-        };
+        let payload = Payload::new(case.serializer, arguments.numbered(1), &[]);
         let request = RequestId(10_000);
         let (client, server) = framings(case.transport);
         let length = |framing: Framing, message: Message<'_>| {

@@ -70,11 +70,7 @@ fn publish(pipe: &mut Pipe, first: u64, count: u64) -> Result<(), WorkerError> {
             request: RequestId(first + number + 1),
             options: PublishOptions::default(),
             topic: TOPIC.into(),
-            payload: Payload {
-                serializer: Serializer::MsgPack,
-                args: &args,
-                kwargs: &[],
-            },
+            payload: Payload::new(Serializer::MsgPack, &args, &[]),
         })?;
         pipe.flush()?;
     }

@@ -121,11 +121,7 @@ impl Client {
 }
 
 fn publish(names: &Names) -> BasicPublish<'_> {
-    BasicPublish {
-        exchange: &names.exchange,
-        routing_key: &names.topic,
-        ..BasicPublish::default()
-    }
+    BasicPublish::to(&names.exchange, &names.topic)
 }
 
 /// As in every message of oslo.messaging.
@@ -177,10 +173,7 @@ impl Exchange for Client {
                     Ok(())
                 })?;
             }
-            listener.push(&BasicAck {
-                delivery_tag: delivered.unwrap_or_default(),
-                multiple: false,
-            });
+            listener.push(&BasicAck::one(delivered.unwrap_or_default()));
             listener.flush()?;
         }
         answers.push(answer);

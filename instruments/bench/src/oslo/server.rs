@@ -72,12 +72,7 @@ impl Server {
             expires_ms: Some(EXPIRES_MS),
             ..Queue::default()
         })?;
-        let bind = QueueBind {
-            queue: &own,
-            exchange: &fanout,
-            routing_key: &names.topic,
-            ..QueueBind::default()
-        };
+        let bind = QueueBind::of(&own).to(&fanout, &names.topic);
         listener.ask(&bind, "queue.bind-ok")?;
         for (queue, tag) in [
             (&names.topic, "1"),
@@ -130,19 +125,14 @@ impl Server {
                 Ok(())
             })?;
             for (delivery_tag, _) in &asked {
-                self.listener.push(&BasicAck {
-                    delivery_tag: *delivery_tag,
-                    multiple: false,
-                });
+                self.listener.push(&BasicAck::one(*delivery_tag));
             }
             self.listener.flush()?;
             for (_, message_id) in asked.drain(..) {
                 if let Some(message_id) = message_id {
                     let publish = BasicPublish {
-                        exchange: "",
-                        routing_key: &self.reply_queue,
                         mandatory: true,
-                        immediate: false,
+                        ..BasicPublish::to("", &self.reply_queue)
                     };
                     let body = self.reply.answering(&message_id);
                     self.sender.push_message(&publish, &self.properties, body);

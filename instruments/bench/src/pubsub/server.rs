@@ -39,11 +39,7 @@ impl Lengths {
     /// Measures them by encoding a publication as it is after some thousands, and its event.
     pub(super) fn of(case: &Case, topic: &str, payload_bytes: usize) -> Result<Self, WorkerError> {
         let mut arguments = Arguments::new(case.serializer, payload_bytes)?;
-        let payload = Payload {
-            serializer: case.serializer,
-            args: arguments.numbered(1),
-            kwargs: &[],
-        };
+        let payload = Payload::new(case.serializer, arguments.numbered(1), &[]);
         let (client, server) = framings(case.transport);
         let length = |framing, message: &Message<'_>| {
             let mut out = Vec::new();
@@ -157,11 +153,7 @@ impl Writer {
                         ..PublishOptions::default()
                     },
                     topic: topic.as_str().into(),
-                    payload: Payload {
-                        serializer,
-                        args: arguments.numbered(number),
-                        kwargs: &[],
-                    },
+                    payload: Payload::new(serializer, arguments.numbered(number), &[]),
                 };
                 push(*framing, serializer, &message, out)
             }
@@ -297,11 +289,7 @@ mod tests {
             subscription: SubscriptionId(7),
             publication: PublicationId(9_007_199_254_740_991),
             details: EventDetails::default(),
-            payload: Payload {
-                serializer,
-                args,
-                kwargs: &[],
-            },
+            payload: Payload::new(serializer, args, &[]),
         };
         codec::encode(&message, serializer, &mut out).unwrap();
         out

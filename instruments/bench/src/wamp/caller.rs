@@ -75,11 +75,7 @@ impl Exchange for Caller {
             request: RequestId(request),
             options: CallOptions::default(),
             procedure: self.procedure.as_str().into(),
-            payload: Payload {
-                serializer,
-                args: self.arguments.numbered(request),
-                kwargs: &[],
-            },
+            payload: Payload::new(serializer, self.arguments.numbered(request), &[]),
         };
         self.pipe.push(&message)
     }

@@ -154,11 +154,7 @@ impl RpcClient {
 
     /// Publishes, and waits for the confirm.
     fn send(&mut self, body: &[u8], is_call: bool) -> Result<(), CallError> {
-        let method = BasicPublish {
-            exchange: &self.exchange,
-            routing_key: &self.routing_key,
-            ..BasicPublish::default()
-        };
+        let method = BasicPublish::to(&self.exchange, &self.routing_key);
         let properties = match is_call {
             true => &self.expiration,
             false => &self.properties,
@@ -232,10 +228,7 @@ impl Replies {
             };
             let delivery_tag = deliver.delivery_tag;
             let reply = read_reply(&content.body);
-            let ack = BasicAck {
-                delivery_tag,
-                multiple: false,
-            };
+            let ack = BasicAck::one(delivery_tag);
             self.connection.send(CHANNEL, &ack);
             self.connection.flush()?;
             let reply = reply.map_err(CallError::Reply)?;

@@ -55,20 +55,12 @@ fn declare(
             ..target.clone()
         };
         connection.call(CHANNEL, &of.exchange_declare(exchange))?;
-        let mut declare = QueueDeclare {
-            queue,
-            ..QueueDeclare::default()
-        };
+        let mut declare = QueueDeclare::named(queue);
         if is_fanout {
             declare.arguments = expiring.as_table();
         }
         connection.call(CHANNEL, &declare)?;
-        let bind = QueueBind {
-            queue,
-            exchange,
-            routing_key: if is_fanout { &target.topic } else { queue },
-            ..QueueBind::default()
-        };
+        let bind = QueueBind::of(queue).to(exchange, if is_fanout { &target.topic } else { queue });
         connection.call(CHANNEL, &bind)?;
     }
     for ((queue, ..), consumer_tag) in queues.into_iter().zip(CONSUMER_TAGS) {

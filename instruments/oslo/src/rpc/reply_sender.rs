@@ -115,9 +115,8 @@ impl ReplySender {
     fn publish(&self, queue: &str, body: &[u8]) -> Result<(), ConnectionError> {
         let mut sender = self.take()?;
         let method = BasicPublish {
-            routing_key: queue,
             mandatory: true,
-            ..BasicPublish::default()
+            ..BasicPublish::to("", queue)
         };
         let published = sender.publish(&method, &self.properties, body);
         self.put_back(sender, published)

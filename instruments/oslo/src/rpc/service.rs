@@ -195,10 +195,7 @@ impl<E: Endpoint> Service<'_, E> {
             }
             _ => return Ok(None),
         };
-        let ack = BasicAck {
-            delivery_tag,
-            multiple: false,
-        };
+        let ack = BasicAck::one(delivery_tag);
         connection.send(CHANNEL, &ack);
         connection.flush()?;
         Ok(Some(request.map(|request| Incoming { request })))

@@ -49,10 +49,7 @@ impl Run {
                 let request = self.cluster.request();
                 let subscribe = Message::Subscribe {
                     request,
-                    options: SubscribeOptions {
-                        match_policy: PATTERNS[5].0,
-                        ..SubscribeOptions::default()
-                    },
+                    options: SubscribeOptions::matching(PATTERNS[5].0),
                     topic: PATTERNS[5].1.into(),
                 };
                 self.say(name, &subscribe);

@@ -100,11 +100,7 @@ impl Node {
             ..ExchangeDeclare::default()
         };
         self.ask(declare.into())?;
-        let bind = QueueBind {
-            queue: QUEUE,
-            exchange,
-            ..QueueBind::default()
-        };
+        let bind = QueueBind::of(QUEUE).to(exchange, "");
         self.ask(bind.into())
     }
 
@@ -130,10 +126,7 @@ impl Node {
             ..BasicProperties::default()
         }
         .write(&mut properties);
-        let publish = BasicPublish {
-            exchange,
-            ..BasicPublish::default()
-        };
+        let publish = BasicPublish::to(exchange, "");
         let done = self.vhost.publish(
             Time(self.now_ms),
             self.channel,

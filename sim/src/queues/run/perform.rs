@@ -200,12 +200,7 @@ fn method_of_bindings(operation: &Operation) -> Option<(&Channel, Method<'_>)> {
             queue,
             key,
         } => {
-            let bind = QueueBind {
-                queue,
-                exchange,
-                routing_key: key,
-                ..QueueBind::default()
-            };
+            let bind = QueueBind::of(queue).to(exchange, key);
             (from, bind.into())
         }
         Operation::Unbind {

@@ -53,11 +53,7 @@ pub(super) struct Actor {
 }
 
 /// The payload of every message.
-const PAYLOAD: Payload<'static> = Payload {
-    serializer: Serializer::Json,
-    args: b"[1]",
-    kwargs: b"",
-};
+const PAYLOAD: Payload<'static> = Payload::new(Serializer::Json, b"[1]", b"");
 
 impl Actor {
     pub(super) fn new() -> Self {

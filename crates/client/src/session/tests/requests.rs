@@ -99,11 +99,7 @@ fn unsendable_requests_use_no_request_id() {
     actor.act("join");
     actor.receive("[2, 7, {}]");
     let huge = format!("[{:?}]", "x".repeat(1 << 24));
-    let payload = Payload {
-        serializer: Serializer::Json,
-        args: huge.as_bytes(),
-        kwargs: b"",
-    };
+    let payload = Payload::new(Serializer::Json, huge.as_bytes(), b"");
     let options = CallOptions::default();
     let out = &mut actor.outgoing;
     let refused = actor

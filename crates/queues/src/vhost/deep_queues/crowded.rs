@@ -90,10 +90,7 @@ fn returned_messages_stay_in_memory_until_departures_are_stored() {
     assert_eq!(records.len(), 8);
     for (delivery_tag, number, _) in std::mem::take(&mut deep.sent.deliveries) {
         match number {
-            9 => deep.apply(BasicAck {
-                delivery_tag,
-                multiple: false,
-            }),
+            9 => deep.apply(BasicAck::one(delivery_tag)),
             _ => deep.apply(BasicNack {
                 delivery_tag,
                 multiple: false,
@@ -192,15 +189,11 @@ fn messages_at_places_of_an_earlier_version_stay_if_their_queue_has_priorities()
     let records = |properties: &[u8]| {
         let enqueued = (0..40_u32).map(|number| {
             let content = MessageContent::new("", "q", properties, &number.to_be_bytes());
-            Record::Enqueued {
+            Record::enqueued(
                 queue,
-                place: i64::from(number) + 1,
-                message: StoredMessage {
-                    content: Arc::new(content),
-                    expires_at: None,
-                    deliveries: 0,
-                },
-            }
+                i64::from(number) + 1,
+                StoredMessage::new(Arc::new(content)),
+            )
         });
         let rested = Record::Rested {
             queue,
@@ -237,10 +230,8 @@ fn each_of_many_queues_is_relieved_in_turns_that_are_bounded() {
         });
         for _ in 0..20 {
             let properties = Properties::from_bytes(&[0, 0]).expect("none");
-            let publish = BasicPublish {
-                routing_key: &name(nth),
-                ..BasicPublish::default()
-            };
+            let name = name(nth);
+            let publish = BasicPublish::to("", &name);
             let sent = &mut deep.sent;
             let done = deep
                 .vhost
@@ -270,10 +261,7 @@ fn a_long_head_gets_its_records_in_turns_that_are_bounded() {
     let mut deep = Deep::shallow(1, 0);
     for _ in 0..20_000 {
         let properties = Properties::from_bytes(&[0, 0]).expect("none");
-        let publish = BasicPublish {
-            routing_key: "q",
-            ..BasicPublish::default()
-        };
+        let publish = BasicPublish::to("", "q");
         let sent = &mut deep.sent;
         let done = deep
             .vhost

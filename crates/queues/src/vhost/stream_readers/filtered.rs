@@ -14,13 +14,7 @@ fn a_page_without_a_wanted_message_is_passed_in_parts() {
     rig.channels += 1;
     let channel = rig.vhost.open_channel(rig.connection, rig.channels);
     let channel = channel.expect("a channel");
-    rig.handle(
-        channel,
-        BasicQos {
-            prefetch_count: 10,
-            ..BasicQos::default()
-        },
-    );
+    rig.handle(channel, BasicQos::of_each(10));
     let arguments = TableBuf::new()
         .with("x-stream-offset", Value::LongString(b"first"))
         .with("x-stream-filter", Value::LongString(b"c"));

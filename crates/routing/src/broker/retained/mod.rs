@@ -408,11 +408,7 @@ impl Event {
                 acknowledged_delivery: false,
                 passthru: self.passthru.clone(),
             },
-            payload: Payload {
-                serializer: self.serializer,
-                args,
-                kwargs,
-            },
+            payload: Payload::new(self.serializer, args, kwargs),
         }
     }
 

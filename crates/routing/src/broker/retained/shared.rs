@@ -139,11 +139,7 @@ impl Retained {
             }),
             options: &options,
             topic,
-            payload: crosstie_wamp::Payload {
-                serializer: event.serializer,
-                args,
-                kwargs,
-            },
+            payload: crosstie_wamp::Payload::new(event.serializer, args, kwargs),
             retained: None,
         };
         let mut said = handover::write(&publication);

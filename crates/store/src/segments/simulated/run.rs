@@ -43,11 +43,7 @@ pub(super) fn config() -> LogConfig {
 
 pub(super) fn stored(body: &[u8]) -> StoredMessage {
     let properties = crosstie_amqp::Properties::EMPTY.bytes();
-    StoredMessage {
-        content: Arc::new(MessageContent::new("", "q", properties, body)),
-        expires_at: None,
-        deliveries: 0,
-    }
+    StoredMessage::new(Arc::new(MessageContent::new("", "q", properties, body)))
 }
 
 pub(super) fn all(

@@ -86,10 +86,7 @@ fn open(strike: &Strike, queue: &str) -> Result<AmqpPeer, WorkerError> {
 }
 
 fn publish(peer: &mut AmqpPeer, queue: &str, body: &[u8]) -> Result<(), WorkerError> {
-    let publish = BasicPublish {
-        routing_key: queue,
-        ..BasicPublish::default()
-    };
+    let publish = BasicPublish::to("", queue);
     method(1, &publish, &mut peer.output);
     content(1, &[0, 0], body, &mut peer.output);
     let purge = crosstie_amqp::method::QueuePurge {

@@ -37,19 +37,12 @@ pub(in crate::hostile) fn strike(strike: &mut Strike) -> Result<(), WorkerError>
             ..QueueDeclare::default()
         };
         peer.ask(1, &declare)?;
-        let bind = QueueBind {
-            queue: &queue,
-            exchange: &exchange,
-            ..QueueBind::default()
-        };
+        let bind = QueueBind::of(&queue).to(&exchange, "");
         peer.ask(1, &bind)?;
     }
     let publications = strike.size(PUBLICATIONS);
     for _ in 0..publications {
-        let publish = BasicPublish {
-            exchange: &exchange,
-            ..BasicPublish::default()
-        };
+        let publish = BasicPublish::to(&exchange, "");
         method(1, &publish, &mut peer.output);
         content(1, &[0, 0], &[], &mut peer.output);
     }

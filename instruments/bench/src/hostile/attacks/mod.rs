@@ -179,11 +179,7 @@ struct TextArguments {
 
 impl TextArguments {
     fn as_payload(&self) -> Payload<'_> {
-        Payload {
-            serializer: self.serializer,
-            args: &self.bytes,
-            kwargs: &[],
-        }
+        Payload::new(self.serializer, &self.bytes, &[])
     }
 }
 

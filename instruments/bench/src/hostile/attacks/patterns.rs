@@ -19,10 +19,7 @@ const LAST: usize = COMPONENTS - 1;
 pub(in crate::hostile) fn wildcards(strike: &mut Strike) -> Result<(), WorkerError> {
     let mut sessions = Vec::new();
     for session in 0..WILDCARD_SESSIONS {
-        let options = SubscribeOptions {
-            match_policy: MatchPolicy::Wildcard,
-            ..SubscribeOptions::default()
-        };
+        let options = SubscribeOptions::matching(MatchPolicy::Wildcard);
         let topic = |number| pattern((session * OF_A_SESSION + number) as u64);
         sessions.push(subscribe_many(strike, &options, topic)?);
     }
@@ -31,10 +28,7 @@ pub(in crate::hostile) fn wildcards(strike: &mut Strike) -> Result<(), WorkerErr
     for number in 1..=PUBLICATIONS as u64 {
         publisher.push(&Message::Publish {
             request: RequestId(number),
-            options: PublishOptions {
-                acknowledge: true,
-                ..PublishOptions::default()
-            },
+            options: PublishOptions::acknowledged(),
             topic: topic().into(),
             payload: payload.as_payload(),
         })?;

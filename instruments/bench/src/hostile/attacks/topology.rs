@@ -164,11 +164,8 @@ fn publish(
         headers: Some(headers),
         ..BasicProperties::default()
     });
-    let publish = BasicPublish {
-        exchange,
-        routing_key: &["a"; WORDS].join("."),
-        ..BasicPublish::default()
-    };
+    let routing_key = ["a"; WORDS].join(".");
+    let publish = BasicPublish::to(exchange, &routing_key);
     for _ in 0..publications {
         method(1, &publish, &mut peer.output);
         content(1, &properties, &[], &mut peer.output);

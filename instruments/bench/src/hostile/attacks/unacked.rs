@@ -75,10 +75,7 @@ fn hold(strike: &mut Strike, peer: &mut AmqpPeer, full: usize) -> Result<u64, Wo
     };
     peer.ask(1, &consume)?;
     let messages = strike.size(full);
-    let publish = BasicPublish {
-        routing_key: &queue,
-        ..BasicPublish::default()
-    };
+    let publish = BasicPublish::to("", &queue);
     let mut published = 0;
     while published < messages {
         let burst = BURST.min(messages - published);

@@ -51,10 +51,7 @@ impl Act for Exchanger {
         };
         let [publisher, consumer] = &mut pair;
         let begun = Instant::now();
-        let publish = BasicPublish {
-            routing_key: &self.queue,
-            ..BasicPublish::default()
-        };
+        let publish = BasicPublish::to("", &self.queue);
         publisher.push_message(&publish, &properties(&Default::default()), b"witness");
         publisher.flush()?;
         let mut delivered = 0;
