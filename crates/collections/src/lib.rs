@@ -1,8 +1,9 @@
-//! Maps that peers may fill, as the realm and the vhost keep under their locks, slabs with generations, histograms, and
-//! random numbers from a seed.
+//! Maps that peers may fill, as the realm and the vhost keep under their locks, slabs with generations, histograms, random
+//! numbers from a seed, and enums with names.
 
 mod growing_map;
 mod histogram;
+mod named;
 mod place_map;
 mod random;
 mod slab;

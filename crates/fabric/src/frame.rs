@@ -17,64 +17,43 @@ use crate::fields::Fields;
 /// Length of the head.
 pub const HEAD_BYTES: usize = 24;
 
-/// The kind of a frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// An event, for the sessions of other nodes.
-    Event,
-    /// A node has started, and asks others to announce themselves.
-    Hello,
-    /// A node is alive.
-    Heartbeat,
-    /// A node leaves in order.
-    Leave,
-    /// Asks the named nodes to answer: their answers show that the sender's earlier subscriptions are known there.
-    Barrier,
-    /// The answer to a barrier.
-    Passed,
-    /// The agreement on a pair: the number of the sender's side, and the number that it knows of the other.
-    Pair,
-    /// A message between realms, see [`crosstie_routing::Crossing`]; numbered from 1 in each pair.
-    Call,
-    Continue,
-    Cancel,
-    Result,
-    Error,
-    Bounce,
-    Offer,
-    Withdraw,
-    Revoke,
-    Ask,
-    Known,
-    /// A question about the meta API, and its answer.
-    Question,
-    Answer,
+crosstie_collections::named! {
+    /// The kind of a frame; the order is that of the codes on the wire. A name is the label of a metric.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Kind {
+        /// An event, for the sessions of other nodes.
+        Event = "event",
+        /// A node has started, and asks others to announce themselves.
+        Hello = "hello",
+        /// A node is alive.
+        Heartbeat = "heartbeat",
+        /// A node leaves in order.
+        Leave = "leave",
+        /// Asks the named nodes to answer: their answers show that the sender's earlier subscriptions are known there.
+        Barrier = "barrier",
+        /// The answer to a barrier.
+        Passed = "passed",
+        /// The agreement on a pair: the number of the sender's side, and the number that it knows of the other.
+        Pair = "pair",
+        /// A message between realms, see [`crosstie_routing::Crossing`]; numbered from 1 in each pair.
+        Call = "call",
+        Continue = "continue",
+        Cancel = "cancel",
+        Result = "result",
+        Error = "error",
+        Bounce = "bounce",
+        Offer = "offer",
+        Withdraw = "withdraw",
+        Revoke = "revoke",
+        Ask = "ask",
+        Known = "known",
+        /// A question about the meta API, and its answer.
+        Question = "question",
+        Answer = "answer",
+    }
 }
 
 impl Kind {
-    pub const ALL: [Self; 20] = [
-        Self::Event,
-        Self::Hello,
-        Self::Heartbeat,
-        Self::Leave,
-        Self::Barrier,
-        Self::Passed,
-        Self::Pair,
-        Self::Call,
-        Self::Continue,
-        Self::Cancel,
-        Self::Result,
-        Self::Error,
-        Self::Bounce,
-        Self::Offer,
-        Self::Withdraw,
-        Self::Revoke,
-        Self::Ask,
-        Self::Known,
-        Self::Question,
-        Self::Answer,
-    ];
-
     /// Whether every node accepts it, whatever versions it speaks.
     pub(crate) fn is_presence(self) -> bool {
         matches!(self, Self::Hello | Self::Heartbeat | Self::Leave)
@@ -86,32 +65,6 @@ impl Kind {
 
     fn from_code(code: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.code() == code)
-    }
-
-    /// The label of its metric.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Event => "event",
-            Self::Hello => "hello",
-            Self::Heartbeat => "heartbeat",
-            Self::Leave => "leave",
-            Self::Barrier => "barrier",
-            Self::Passed => "passed",
-            Self::Pair => "pair",
-            Self::Call => "call",
-            Self::Continue => "continue",
-            Self::Cancel => "cancel",
-            Self::Result => "result",
-            Self::Error => "error",
-            Self::Bounce => "bounce",
-            Self::Offer => "offer",
-            Self::Withdraw => "withdraw",
-            Self::Revoke => "revoke",
-            Self::Ask => "ask",
-            Self::Known => "known",
-            Self::Question => "question",
-            Self::Answer => "answer",
-        }
     }
 }
 

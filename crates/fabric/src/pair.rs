@@ -6,59 +6,30 @@
 
 use std::mem;
 
-/// Why a pair ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
-    /// A message in between is missing.
-    Gap,
-    /// A heartbeat showed that the last messages are missing.
-    Tail,
-    /// The other node has another connection to the engine.
-    Epoch,
-    /// The other node has ended the pair.
-    Other,
-    /// The other node was silent for too long.
-    Silent,
-    /// The other node has left.
-    Left,
-    /// This node's connection has ended.
-    Detached,
-    /// The output was full.
-    Full,
-    /// The other node is alive, and does not answer.
-    Mute,
-    /// The other node has no common version.
-    Version,
-}
-
-impl Cause {
-    pub const ALL: [Self; 10] = [
-        Self::Gap,
-        Self::Tail,
-        Self::Epoch,
-        Self::Other,
-        Self::Silent,
-        Self::Left,
-        Self::Detached,
-        Self::Full,
-        Self::Mute,
-        Self::Version,
-    ];
-
-    /// The label of its metric.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Gap => "gap",
-            Self::Tail => "tail",
-            Self::Epoch => "epoch",
-            Self::Other => "other",
-            Self::Silent => "silent",
-            Self::Left => "left",
-            Self::Detached => "detached",
-            Self::Full => "full",
-            Self::Mute => "mute",
-            Self::Version => "version",
-        }
+crosstie_collections::named! {
+    /// Why a pair ended, by the label of its metric.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Cause {
+        /// A message in between is missing.
+        Gap = "gap",
+        /// A heartbeat showed that the last messages are missing.
+        Tail = "tail",
+        /// The other node has another connection to the engine.
+        Epoch = "epoch",
+        /// The other node has ended the pair.
+        Other = "other",
+        /// The other node was silent for too long.
+        Silent = "silent",
+        /// The other node has left.
+        Left = "left",
+        /// This node's connection has ended.
+        Detached = "detached",
+        /// The output was full.
+        Full = "full",
+        /// The other node is alive, and does not answer.
+        Mute = "mute",
+        /// The other node has no common version.
+        Version = "version",
     }
 }
 

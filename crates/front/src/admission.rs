@@ -9,30 +9,22 @@ use crate::addresses::AddressPlace;
 use crate::counters::{Counter, counters};
 use crate::listen::Listening;
 
-/// The limit that a connection exceeds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Excess {
-    /// `sessions_max` of the node, or `max_connections` of the listener.
-    Connections,
-    /// `address_connections_max`.
-    Address,
-    /// `connections_per_second_max` of the listener.
-    Rate,
-    /// The last descriptors are reserved.
-    Descriptors,
+crosstie_collections::named! {
+    /// The limit that a connection exceeds.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Excess: reason {
+        /// `sessions_max` of the node, or `max_connections` of the listener.
+        Connections = "connections_max",
+        /// `address_connections_max`.
+        Address = "address_connections_max",
+        /// `connections_per_second_max` of the listener.
+        Rate = "connections_per_second_max",
+        /// The last descriptors are reserved.
+        Descriptors = "descriptors",
+    }
 }
 
 impl Excess {
-    /// The reason as a word for the log.
-    pub fn reason(self) -> &'static str {
-        match self {
-            Self::Connections => "connections_max",
-            Self::Address => "address_connections_max",
-            Self::Rate => "connections_per_second_max",
-            Self::Descriptors => "descriptors",
-        }
-    }
-
     /// The text for the peer, if its protocol has one.
     pub fn text(self) -> &'static str {
         match self {

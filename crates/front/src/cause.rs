@@ -4,39 +4,43 @@ use crosstie_transport::{Connection, Ended};
 
 use crate::end_reason::EndReason;
 
-/// The party that ended a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum By {
-    Client,
-    Crosstie,
-    /// A person or a program that manages the node.
-    Operator,
-    Network,
+crosstie_collections::named! {
+    /// The party that ended a connection.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum By {
+        Client = "client",
+        Crosstie = "Crosstie",
+        /// A person or a program that manages the node.
+        Operator = "operator",
+        Network = "network",
+    }
 }
 
-/// A cause decided by the router, before the connection's reader sees the end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
-    NoRead,
-    SlowRead,
-    SlowMessage,
-    NoHeartbeat,
-    NoPong,
-    NoRequest,
-    NoGoodbye,
-    NoSession,
-    AnswerQueueFull,
-    EventQueueFull,
-    Unacknowledged,
-    AllMemory,
-    AmqpMemory,
-    SlowContent,
-    CookieLogout,
-    Undelivered,
-    Operator,
-    Stop,
-    VhostGone,
-    NoPacket,
+crosstie_collections::named! {
+    /// A cause decided by the router, before the connection's reader sees the end.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Cause: text {
+        NoRead = "the client does not read its queued output",
+        SlowRead = "the client reads its queued output too slowly",
+        SlowMessage = "a message of the client arrives too slowly",
+        NoHeartbeat = "missed heartbeats from client",
+        NoPong = "no answer to a ping",
+        NoRequest = "no request came in time",
+        NoGoodbye = "no answer to GOODBYE in time",
+        NoSession = "no session was opened in time",
+        AnswerQueueFull = "an answer found its queue full",
+        EventQueueFull = "an event found its queue full",
+        Unacknowledged = "it has too many events to acknowledge",
+        AllMemory = "all memory for clients is held, most of it for this client",
+        AmqpMemory = "holds most of the incomplete messages and open transactions, which are too many",
+        SlowContent = "a message stays incomplete",
+        CookieLogout = "another session with the same cookie has logged out",
+        Undelivered = "an answer could not be delivered",
+        Operator = "an operator closed the connection",
+        Stop = "the router or its transport stops",
+        VhostGone = "the node does not serve the vhost any more",
+        NoPacket = "no packet within one and a half times its keep alive",
+    }
 }
 
 /// The log's facts about the end of a connection or a session.
@@ -49,43 +53,7 @@ pub struct Facts {
     pub text: &'static str,
 }
 
-impl By {
-    /// A one-word name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Client => "client",
-            Self::Crosstie => "Crosstie",
-            Self::Operator => "operator",
-            Self::Network => "network",
-        }
-    }
-}
-
 impl Cause {
-    /// In the order of their numbers.
-    const ALL: [Self; 20] = [
-        Self::NoRead,
-        Self::SlowRead,
-        Self::SlowMessage,
-        Self::NoHeartbeat,
-        Self::NoPong,
-        Self::NoRequest,
-        Self::NoGoodbye,
-        Self::NoSession,
-        Self::AnswerQueueFull,
-        Self::EventQueueFull,
-        Self::Unacknowledged,
-        Self::AllMemory,
-        Self::AmqpMemory,
-        Self::SlowContent,
-        Self::CookieLogout,
-        Self::Undelivered,
-        Self::Operator,
-        Self::Stop,
-        Self::VhostGone,
-        Self::NoPacket,
-    ];
-
     /// Notes the cause at a connection that is about to be closed. The first cause stays.
     pub fn note(self, connection: &Connection) {
         connection.set_note(self as u8 + 1);
@@ -147,33 +115,6 @@ impl Cause {
             | Self::Stop
             | Self::VhostGone => return None,
         })
-    }
-
-    pub fn text(self) -> &'static str {
-        match self {
-            Self::NoRead => "the client does not read its queued output",
-            Self::SlowRead => "the client reads its queued output too slowly",
-            Self::SlowMessage => "a message of the client arrives too slowly",
-            Self::NoHeartbeat => "missed heartbeats from client",
-            Self::NoPong => "no answer to a ping",
-            Self::NoRequest => "no request came in time",
-            Self::NoPacket => "no packet within one and a half times its keep alive",
-            Self::NoGoodbye => "no answer to GOODBYE in time",
-            Self::NoSession => "no session was opened in time",
-            Self::AnswerQueueFull => "an answer found its queue full",
-            Self::EventQueueFull => "an event found its queue full",
-            Self::Unacknowledged => "it has too many events to acknowledge",
-            Self::AllMemory => "all memory for clients is held, most of it for this client",
-            Self::AmqpMemory => {
-                "holds most of the incomplete messages and open transactions, which are too many"
-            }
-            Self::SlowContent => "a message stays incomplete",
-            Self::CookieLogout => "another session with the same cookie has logged out",
-            Self::Undelivered => "an answer could not be delivered",
-            Self::Operator => "an operator closed the connection",
-            Self::Stop => "the router or its transport stops",
-            Self::VhostGone => "the node does not serve the vhost any more",
-        }
     }
 
     pub fn facts(self) -> Facts {
@@ -251,13 +192,6 @@ fn by(reason: EndReason) -> By {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_list_is_in_the_order_of_the_numbers() {
-        for (number, cause) in Cause::ALL.into_iter().enumerate() {
-            assert_eq!(cause as usize, number);
-        }
-    }
 
     #[test]
     fn a_bound_of_crosstie_has_a_key() {

@@ -15,22 +15,13 @@ use crate::router::Router;
 /// Names and values of a series' labels.
 pub(crate) type Labels = Vec<(&'static str, String)>;
 
-/// The unit of a histogram's values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
-    Microseconds,
-    Milliseconds,
-    Bytes,
-}
-
-impl Unit {
-    /// As in the management realm.
-    pub fn symbol(self) -> &'static str {
-        match self {
-            Self::Microseconds => "us",
-            Self::Milliseconds => "ms",
-            Self::Bytes => "bytes",
-        }
+crosstie_collections::named! {
+    /// The unit of a histogram's values.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Unit: symbol {
+        Microseconds = "us",
+        Milliseconds = "ms",
+        Bytes = "bytes",
     }
 }
 

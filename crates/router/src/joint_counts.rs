@@ -15,30 +15,18 @@ pub(crate) struct JointCounts {
     counts: [AtomicU64; Count::ALL.len()],
 }
 
-/// A counter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Count {
-    /// Messages received on one side and sent on the other.
-    Passed,
-    /// Calls, requests and messages that the joint answered with an error of its own, or rejected.
-    Refused,
-    /// Events and replies without a receiver.
-    Dropped,
-    /// Number of restarts.
-    Restarts,
-}
-
-impl Count {
-    const ALL: [Self; 4] = [Self::Passed, Self::Refused, Self::Dropped, Self::Restarts];
-
-    /// The label of its metric.
-    fn name(self) -> &'static str {
-        match self {
-            Self::Passed => "passed",
-            Self::Refused => "refused",
-            Self::Dropped => "dropped",
-            Self::Restarts => "restarts",
-        }
+crosstie_collections::named! {
+    /// A counter.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) enum Count {
+        /// Messages received on one side and sent on the other.
+        Passed = "passed",
+        /// Calls, requests and messages that the joint answered with an error of its own, or rejected.
+        Refused = "refused",
+        /// Events and replies without a receiver.
+        Dropped = "dropped",
+        /// Number of restarts.
+        Restarts = "restarts",
     }
 }
 

@@ -9,25 +9,17 @@ use std::collections::BTreeMap;
 
 use crate::identity::SessionIndex;
 
-/// The kinds of URIs that can be defined.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Kind {
-    Procedure,
-    Topic,
-    Error,
+crosstie_collections::named! {
+    /// The kinds of URIs that can be defined.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub(crate) enum Kind {
+        Procedure = "procedure",
+        Topic = "topic",
+        Error = "error",
+    }
 }
 
 impl Kind {
-    pub(crate) const ALL: [Self; 3] = [Self::Procedure, Self::Topic, Self::Error];
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Procedure => "procedure",
-            Self::Topic => "topic",
-            Self::Error => "error",
-        }
-    }
-
     pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }

@@ -15,47 +15,24 @@ pub struct Figures {
 /// Packet types have numbers below this.
 const TYPES: usize = 16;
 
-/// Why a message did not cross between MQTT and WAMP, or was not published.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dropped {
-    /// The publication was not permitted.
-    Denied,
-    /// The topic has no URI.
-    NoUri,
-    /// The URI has no topic.
-    NoTopic,
-    /// No mapping matches.
-    Unmapped,
-    /// The payload does not fit its mapping.
-    Payload,
-    /// It exceeds the receiver's maximum packet size, or its output queue. Clients of a vhost.
-    Large,
-    /// It was delivered, and not retained, at a bound. Clients of a vhost.
-    RetainedMax,
-}
-
-impl Dropped {
-    pub const ALL: [Self; 7] = [
-        Self::Denied,
-        Self::NoUri,
-        Self::NoTopic,
-        Self::Unmapped,
-        Self::Payload,
-        Self::Large,
-        Self::RetainedMax,
-    ];
-
-    /// The name in the metrics.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Denied => "denied",
-            Self::NoUri => "no_uri",
-            Self::NoTopic => "no_topic",
-            Self::Unmapped => "unmapped",
-            Self::Payload => "payload",
-            Self::Large => "large",
-            Self::RetainedMax => "retained_max",
-        }
+crosstie_collections::named! {
+    /// Why a message did not cross between MQTT and WAMP, or was not published.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Dropped {
+        /// The publication was not permitted.
+        Denied = "denied",
+        /// The topic has no URI.
+        NoUri = "no_uri",
+        /// The URI has no topic.
+        NoTopic = "no_topic",
+        /// No mapping matches.
+        Unmapped = "unmapped",
+        /// The payload does not fit its mapping.
+        Payload = "payload",
+        /// It exceeds the receiver's maximum packet size, or its output queue. Clients of a vhost.
+        Large = "large",
+        /// It was delivered, and not retained, at a bound. Clients of a vhost.
+        RetainedMax = "retained_max",
     }
 }
 

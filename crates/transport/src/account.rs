@@ -21,19 +21,21 @@ use tokio::sync::Notify;
 
 use crate::Connection;
 
-/// The purpose of held bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Queued behind a full socket, for one connection alone.
-    Queued,
-    /// Sent to several connections, and stored once.
-    Shared,
-    /// Received parts of incomplete messages.
-    Input,
-    /// State of other layers for a peer ([`Connection::hold`]).
-    State,
-    /// State of other layers for no particular peer ([`crate::Kept`]).
-    Kept,
+crosstie_collections::named! {
+    /// The purpose of held bytes.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Kind {
+        /// Queued behind a full socket, for one connection alone.
+        Queued = "queued",
+        /// Sent to several connections, and stored once.
+        Shared = "shared",
+        /// Received parts of incomplete messages.
+        Input = "input",
+        /// State of other layers for a peer ([`Connection::hold`]).
+        State = "state",
+        /// State of other layers for no particular peer ([`crate::Kept`]).
+        Kept = "kept",
+    }
 }
 
 /// The debt of one connection.
@@ -78,27 +80,6 @@ const LARGE_PARTS: usize = 1024;
 thread_local! {
     static HAS_CROSSED: Cell<bool> = const { Cell::new(false) };
     static CROSSED: RefCell<Option<Arc<Account>>> = const { RefCell::new(None) };
-}
-
-impl Kind {
-    pub const ALL: [Self; 5] = [
-        Self::Queued,
-        Self::Shared,
-        Self::Input,
-        Self::State,
-        Self::Kept,
-    ];
-
-    /// Its name in the metrics.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::Shared => "shared",
-            Self::Input => "input",
-            Self::State => "state",
-            Self::Kept => "kept",
-        }
-    }
 }
 
 impl Debt {

@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
-/// A node's role towards a vhost.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Role {
-    /// No NATS server is connected.
-    #[default]
-    Detached,
-    Standby,
-    Claiming,
-    Owner,
+crosstie_collections::named! {
+    /// A node's role towards a vhost.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum Role {
+        /// No NATS server is connected.
+        #[default]
+        Detached = "detached",
+        Standby = "standby",
+        Claiming = "claiming",
+        Owner = "owner",
+    }
 }
 
 /// The status for operators.
@@ -40,17 +42,4 @@ pub struct Seen {
     pub(crate) elders: Vec<Arc<str>>,
     /// Why the vhost has no owner, or is at risk of loss.
     pub alarm: Option<String>,
-}
-
-impl Role {
-    pub const ALL: [Self; 4] = [Self::Detached, Self::Standby, Self::Claiming, Self::Owner];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Detached => "detached",
-            Self::Standby => "standby",
-            Self::Claiming => "claiming",
-            Self::Owner => "owner",
-        }
-    }
 }

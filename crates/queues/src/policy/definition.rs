@@ -29,12 +29,14 @@ pub enum PolicyKind {
     Operator,
 }
 
-/// The objects that a policy is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ApplyTo {
-    All,
-    Exchanges,
-    Queues,
+crosstie_collections::named! {
+    /// The objects that a policy is for.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum ApplyTo {
+        All = "all",
+        Exchanges = "exchanges",
+        Queues = "queues",
+    }
 }
 
 /// The parts of a policy as they were given; absent ones have a default.
@@ -111,17 +113,6 @@ impl Policy {
             (one, other) => number(other).total_cmp(&number(one)),
         };
         order.then_with(|| self.name.cmp(&other.name))
-    }
-}
-
-impl ApplyTo {
-    /// Its name in policies.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::All => "all",
-            Self::Exchanges => "exchanges",
-            Self::Queues => "queues",
-        }
     }
 }
 

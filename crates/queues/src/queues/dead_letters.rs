@@ -9,23 +9,14 @@ use crate::ledger::Ledger;
 use crate::shrink::shrink;
 use crate::{MessageContent, QueueId, QueueKey, Record};
 
-/// Why a message died.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reason {
-    Rejected,
-    Expired,
-    MaxLength,
-    DeliveryLimit,
-}
-
-impl Reason {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Rejected => "rejected",
-            Self::Expired => "expired",
-            Self::MaxLength => "maxlen",
-            Self::DeliveryLimit => "delivery_limit",
-        }
+crosstie_collections::named! {
+    /// Why a message died.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) enum Reason {
+        Rejected = "rejected",
+        Expired = "expired",
+        MaxLength = "maxlen",
+        DeliveryLimit = "delivery_limit",
     }
 }
 
@@ -127,7 +118,7 @@ impl DeadLetters {
             Some(entry) => {
                 if let Some(queue) = dead.stored {
                     let place = entry.place;
-                    ledger.record(Record::Dequeued { queue, place });
+                    ledger.record(Record::dequeued(queue, place));
                 }
                 ledger.release(&entry);
             }

@@ -55,17 +55,19 @@ const STEPS_FREE: u64 = 16;
 
 pub(super) type BindingKeys = IndexSet<BindingKey, FxBuildHasher>;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ExchangeKind {
-    Direct,
-    Fanout,
-    Headers,
-    Topic,
-    ConsistentHash,
-    ModulusHash,
-    Random,
-    RecentHistory,
-    Delayed,
+crosstie_collections::named! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(super) enum ExchangeKind {
+        Direct = "direct",
+        Fanout = "fanout",
+        Headers = "headers",
+        Topic = "topic",
+        ConsistentHash = "x-consistent-hash",
+        ModulusHash = "x-modulus-hash",
+        Random = "x-random",
+        RecentHistory = "x-recent-history",
+        Delayed = "x-delayed-message",
+    }
 }
 
 #[derive(Debug)]
@@ -345,18 +347,6 @@ impl Draw {
 }
 
 impl ExchangeKind {
-    const ALL: [Self; 9] = [
-        Self::Direct,
-        Self::Fanout,
-        Self::Headers,
-        Self::Topic,
-        Self::ConsistentHash,
-        Self::ModulusHash,
-        Self::Random,
-        Self::RecentHistory,
-        Self::Delayed,
-    ];
-
     pub(super) fn find(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
@@ -366,20 +356,6 @@ impl ExchangeKind {
         match self.name() {
             name if name.contains('-') => format!("'{name}'").into(),
             name => name.into(),
-        }
-    }
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Direct => "direct",
-            Self::Fanout => "fanout",
-            Self::Headers => "headers",
-            Self::Topic => "topic",
-            Self::ConsistentHash => "x-consistent-hash",
-            Self::ModulusHash => "x-modulus-hash",
-            Self::Random => "x-random",
-            Self::RecentHistory => "x-recent-history",
-            Self::Delayed => "x-delayed-message",
         }
     }
 }

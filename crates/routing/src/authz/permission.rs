@@ -33,26 +33,18 @@ pub struct Disclose {
     pub callee: bool,
 }
 
-/// An action of a session on a URI.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Action {
-    Call,
-    Register,
-    Publish,
-    Subscribe,
+crosstie_collections::named! {
+    /// An action of a session on a URI.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum Action {
+        Call = "call",
+        Register = "register",
+        Publish = "publish",
+        Subscribe = "subscribe",
+    }
 }
 
 impl Action {
-    /// Its name in a configuration.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Call => "call",
-            Self::Register => "register",
-            Self::Publish => "publish",
-            Self::Subscribe => "subscribe",
-        }
-    }
-
     /// The action as a phrase before the URI.
     pub(crate) fn phrase(self) -> &'static str {
         match self {

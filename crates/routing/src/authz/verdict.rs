@@ -29,44 +29,23 @@ pub struct Decision {
     pub trustlevel: Option<u16>,
 }
 
-/// Why an action was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum RefusalCause {
-    /// The role's permissions do not allow it.
-    Permissions,
-    /// The authorizer, or its cached decision, does not allow it.
-    AuthorizerDenied,
-    /// The authorizer answered with an error.
-    AuthorizerFailed,
-    /// The authorizer's answer is malformed.
-    AuthorizerNonsense,
-    /// The authorizer did not answer in time.
-    AuthorizerTimeout,
-    /// The authorizer could not be called.
-    AuthorizerUnavailable,
-}
-
-impl RefusalCause {
-    pub const ALL: [Self; 6] = [
-        Self::Permissions,
-        Self::AuthorizerDenied,
-        Self::AuthorizerFailed,
-        Self::AuthorizerNonsense,
-        Self::AuthorizerTimeout,
-        Self::AuthorizerUnavailable,
-    ];
-
-    /// Its name in metrics and in the audit log.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Permissions => "permissions",
-            Self::AuthorizerDenied => "authorizer_denied",
-            Self::AuthorizerFailed => "authorizer_failed",
-            Self::AuthorizerNonsense => "authorizer_nonsense",
-            Self::AuthorizerTimeout => "authorizer_timeout",
-            Self::AuthorizerUnavailable => "authorizer_unavailable",
-        }
+crosstie_collections::named! {
+    /// Why an action was refused, by its name in metrics and in the audit log.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[non_exhaustive]
+    pub enum RefusalCause {
+        /// The role's permissions do not allow it.
+        Permissions = "permissions",
+        /// The authorizer, or its cached decision, does not allow it.
+        AuthorizerDenied = "authorizer_denied",
+        /// The authorizer answered with an error.
+        AuthorizerFailed = "authorizer_failed",
+        /// The authorizer's answer is malformed.
+        AuthorizerNonsense = "authorizer_nonsense",
+        /// The authorizer did not answer in time.
+        AuthorizerTimeout = "authorizer_timeout",
+        /// The authorizer could not be called.
+        AuthorizerUnavailable = "authorizer_unavailable",
     }
 }
 

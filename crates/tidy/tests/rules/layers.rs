@@ -15,7 +15,7 @@ disk:
 features:
 script:
 nats:
-fabric: routing wamp
+fabric: collections routing wamp
 auth: amqp wamp
 metadata: auth queues
 queues: amqp auth collections
@@ -40,7 +40,7 @@ realms: auth collections config fabric front jetstream nats routing spans store 
 broker: amqp auth collections config front jetstream ledger metadata nats queues spans store streams transport
 mgmt: amqp auth broker metadata queues transport
 site: config front realms routing transport wamp web
-spaces: config front mqtt realms routing store topics transport wamp
+spaces: collections config front mqtt realms routing store topics transport wamp
 fleets: amqp broker config front mqtt realms spaces transport
 router: amqp auth broker client collections config fabric fleets front joints mgmt realms rlinks routing site spaces spans testee transport wamp web
 node: client config router
@@ -141,7 +141,7 @@ fn edges() -> impl Iterator<Item = (&'static str, Vec<&'static str>)> {
 fn layer(name: &str) -> Option<usize> {
     LAYERS
         .iter()
-        .position(|layer| layer.split(' ').any(|member| member == name))
+        .position(|layer| layer.split_whitespace().any(|member| member == name))
 }
 
 /// The member of the workspace with this name.
@@ -232,7 +232,7 @@ fn architecture_has_the_layers() {
     }
     let expected: Vec<BTreeSet<&str>> = LAYERS
         .iter()
-        .map(|layer| layer.split(' ').collect())
+        .map(|layer| layer.split_whitespace().collect())
         .collect();
     assert_eq!(found, expected, "ARCHITECTURE.md, \"Layers\"");
 }
