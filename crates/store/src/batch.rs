@@ -146,13 +146,7 @@ impl Batch {
 }
 
 fn record_bytes(record: &Record) -> usize {
-    match record {
-        Record::Enqueued { message, .. } => RECORD_BYTES + message.content.memory_bytes(),
-        Record::Setting { key, value } => {
-            RECORD_BYTES + key.len() + value.as_ref().map_or(0, |value| value.len())
-        }
-        _ => RECORD_BYTES,
-    }
+    RECORD_BYTES + record.memory_bytes()
 }
 
 #[cfg(test)]
@@ -169,13 +163,7 @@ mod tests {
         let parts = [
             vec![enqueued(1, 10)],
             vec![enqueued(3, part_bytes)],
-            vec![
-                enqueued(2, 10),
-                Record::Dequeued {
-                    queue: QueueId(1),
-                    place: 0,
-                },
-            ],
+            vec![enqueued(2, 10), Record::dequeued(QueueId(1), 0)],
         ];
         for (records, position) in parts.into_iter().zip(1..) {
             batch.push(&"/".into(), records, Position(position));
@@ -186,15 +174,11 @@ mod tests {
     fn enqueued(queue: u64, body_bytes: usize) -> Record {
         let body = vec![0; body_bytes];
         let properties = Properties::EMPTY.bytes();
-        Record::Enqueued {
-            queue: QueueId(queue),
-            place: 0,
-            message: StoredMessage {
-                content: Arc::new(MessageContent::new("", "", properties, &body)),
-                expires_at: None,
-                deliveries: 0,
-            },
-        }
+        Record::enqueued(
+            QueueId(queue),
+            0,
+            StoredMessage::new(Arc::new(MessageContent::new("", "", properties, &body))),
+        )
     }
 
     /// The queues whose first message a batch keeps.

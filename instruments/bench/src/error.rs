@@ -21,3 +21,16 @@ pub enum BenchError {
     #[error("{path}: {source}", path = path.display())]
     Report { path: PathBuf, source: io::Error },
 }
+
+impl BenchError {
+    /// An error if the server ended while it was measured.
+    pub(crate) fn check_alive(name: &str, is_alive: bool) -> Result<(), Self> {
+        match is_alive {
+            true => Ok(()),
+            false => Err(Self::Server {
+                name: name.to_owned(),
+                why: "it ended while it was measured".to_owned(),
+            }),
+        }
+    }
+}

@@ -106,11 +106,5 @@ impl Journal {
 
 /// Approximate size of a record in memory.
 pub(super) fn record_bytes(record: &Record) -> usize {
-    match record {
-        Record::Enqueued { message, .. } => RECORD_BYTES + message.content.memory_bytes(),
-        Record::Setting { key, value } => {
-            RECORD_BYTES + key.len() + value.as_ref().map_or(0, |value| value.len())
-        }
-        _ => RECORD_BYTES,
-    }
+    RECORD_BYTES + record.memory_bytes()
 }

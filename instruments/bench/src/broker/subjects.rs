@@ -127,7 +127,7 @@ impl Brokers {
         });
         for (peer, started) in &mut self.peers {
             let Some(started) = started else { continue };
-            check_alive(peer.name(), started.is_alive())?;
+            BenchError::check_alive(peer.name(), started.is_alive())?;
             subjects.push(Subject {
                 name: peer.name().to_owned(),
                 broker: started.broker.clone(),
@@ -189,7 +189,7 @@ impl Own {
             Self::Node(node) => (node.is_alive(), &node.broker, node.processes()),
             Self::Replicated(own) => (own.is_alive(), &own.broker, own.processes()),
         };
-        check_alive(section::OWN, is_alive)?;
+        BenchError::check_alive(section::OWN, is_alive)?;
         Ok(Subject {
             name: section::OWN.to_owned(),
             broker: broker.clone(),
@@ -209,16 +209,6 @@ impl Foreign {
             version,
             moved: Moved::find(pids, "--pid")?,
         })
-    }
-}
-
-fn check_alive(name: &str, is_alive: bool) -> Result<(), BenchError> {
-    match is_alive {
-        true => Ok(()),
-        false => Err(BenchError::Server {
-            name: name.to_owned(),
-            why: "it ended while it was measured".to_owned(),
-        }),
     }
 }
 

@@ -158,7 +158,7 @@ impl Brokers {
         let is_for_rabbitmq = case.qos() < 2 && case.kind() != Kind::Memory;
         if let Some(rabbitmq) = self.rabbitmq.as_mut().filter(|_| is_for_rabbitmq) {
             let name = MqttPeer::RabbitMq.name();
-            check_alive(name, rabbitmq.is_alive())?;
+            BenchError::check_alive(name, rabbitmq.is_alive())?;
             let broker = rabbitmq.mqtt.map(Broker::own);
             subjects.push(Subject {
                 name: name.to_owned(),
@@ -284,7 +284,7 @@ impl Fresh {
     }
 
     fn alive(&mut self) -> Result<Subject, BenchError> {
-        check_alive(&self.subject.name, self.process.is_alive())?;
+        BenchError::check_alive(&self.subject.name, self.process.is_alive())?;
         Ok(self.subject.clone())
     }
 }
@@ -300,16 +300,6 @@ fn find(broker: &Broker) -> Result<Broker, BenchError> {
     let wire = wire.map_err(|error| BenchError::Options(format!("--url: {error}")))?;
     wire.leave()?;
     Ok(broker.clone())
-}
-
-fn check_alive(name: &str, is_alive: bool) -> Result<(), BenchError> {
-    match is_alive {
-        true => Ok(()),
-        false => Err(BenchError::Server {
-            name: name.to_owned(),
-            why: "it ended while it was measured".to_owned(),
-        }),
-    }
 }
 
 fn start_floor(floor: &mut Workers<Listening>, site: &Site) -> Result<Broker, BenchError> {

@@ -21,18 +21,13 @@ pub(crate) struct Reachable {
 
 impl Reachable {
     fn of(router: &mut Router, name: &str, case: Case) -> Result<Self, BenchError> {
-        match router.process.is_alive() {
-            true => Ok(Self {
-                name: name.to_owned(),
-                target: router.listening.target(case),
-                processes: vec![router.process.id()],
-                is_peer: name != OWN,
-            }),
-            false => Err(BenchError::Server {
-                name: name.to_owned(),
-                why: "it ended while it was measured".to_owned(),
-            }),
-        }
+        BenchError::check_alive(name, router.process.is_alive())?;
+        Ok(Self {
+            name: name.to_owned(),
+            target: router.listening.target(case),
+            processes: vec![router.process.id()],
+            is_peer: name != OWN,
+        })
     }
 
     /// Moves it to `cores`; clients reach it through the network.
