@@ -112,45 +112,22 @@ pub fn properties(value: &Value) -> Result<BasicProperties, String> {
 
 /// Return the properties that are there.
 pub fn properties_told(properties: &BasicProperties) -> Value {
+    #[rustfmt::skip]
     let fields = [
-        (
-            "content_type",
-            properties.content_type().map(|text| json!(text)),
-        ),
-        (
-            "content_encoding",
-            properties.content_encoding().map(|text| json!(text)),
-        ),
+        ("content_type", properties.content_type().map(|text| json!(text))),
+        ("content_encoding", properties.content_encoding().map(|text| json!(text))),
         ("headers", properties.headers().map(table_told)),
-        (
-            "delivery_mode",
-            properties.delivery_mode().map(|octet| json!(octet)),
-        ),
+        ("delivery_mode", properties.delivery_mode().map(|octet| json!(octet))),
         ("priority", properties.priority().map(|octet| json!(octet))),
-        (
-            "correlation_id",
-            properties.correlation_id().map(|text| json!(text)),
-        ),
+        ("correlation_id", properties.correlation_id().map(|text| json!(text))),
         ("reply_to", properties.reply_to().map(|text| json!(text))),
-        (
-            "expiration",
-            properties.expiration().map(|text| json!(text)),
-        ),
-        (
-            "message_id",
-            properties.message_id().map(|text| json!(text)),
-        ),
-        (
-            "timestamp",
-            properties.timestamp().map(|number| json!(number)),
-        ),
+        ("expiration", properties.expiration().map(|text| json!(text))),
+        ("message_id", properties.message_id().map(|text| json!(text))),
+        ("timestamp", properties.timestamp().map(|number| json!(number))),
         ("type", properties.message_type().map(|text| json!(text))),
         ("user_id", properties.user_id().map(|text| json!(text))),
         ("app_id", properties.app_id().map(|text| json!(text))),
-        (
-            "cluster_id",
-            properties.cluster_id().map(|text| json!(text)),
-        ),
+        ("cluster_id", properties.cluster_id().map(|text| json!(text))),
     ];
     let told = fields
         .into_iter()

@@ -118,17 +118,10 @@ const BROKER_GAUGES: [Metric<OfBroker>; 8] = [
     ),
 ];
 
+#[rustfmt::skip]
 const BROKER_TOTALS: [Metric<TotalOfBroker>; 15] = [
-    (
-        "connections_opened",
-        "AMQP connections that entered a vhost",
-        |broker| &broker.totals.connections_opened,
-    ),
-    (
-        "connections_closed",
-        "AMQP connections that left their vhost",
-        |broker| &broker.totals.connections_closed,
-    ),
+    ("connections_opened", "AMQP connections that entered a vhost", |broker| &broker.totals.connections_opened),
+    ("connections_closed", "AMQP connections that left their vhost", |broker| &broker.totals.connections_closed),
     (
         "connections_refused",
         "AMQP connections that were not admitted to a vhost",
@@ -159,34 +152,16 @@ const BROKER_TOTALS: [Metric<TotalOfBroker>; 15] = [
         "Logins and accesses that were allowed by an earlier answer of an HTTP backend",
         |broker| &broker.asked.kept,
     ),
-    ("logins_failed", "Failed logins", |broker| {
-        &broker.logins.failed
-    }),
-    (
-        "logins_delayed",
-        "Logins delayed or queued because of earlier failures",
-        |broker| &broker.logins.delayed,
-    ),
-    (
-        "splices_opened",
-        "AMQP connections that were forwarded to another node",
-        |broker| &broker.splices.opened,
-    ),
+    ("logins_failed", "Failed logins", |broker| &broker.logins.failed),
+    ("logins_delayed", "Logins delayed or queued because of earlier failures", |broker| &broker.logins.delayed),
+    ("splices_opened", "AMQP connections that were forwarded to another node", |broker| &broker.splices.opened),
     (
         "splices_refused",
         "AMQP clients refused because no node owns their vhost, or the owner did not accept them",
         |broker| &broker.splices.refused,
     ),
-    (
-        "splices_sent_bytes",
-        "Bytes forwarded from clients to other nodes",
-        |broker| &broker.splices.sent_bytes,
-    ),
-    (
-        "splices_received_bytes",
-        "Bytes forwarded from other nodes to clients",
-        |broker| &broker.splices.received_bytes,
-    ),
+    ("splices_sent_bytes", "Bytes forwarded from clients to other nodes", |broker| &broker.splices.sent_bytes),
+    ("splices_received_bytes", "Bytes forwarded from other nodes to clients", |broker| &broker.splices.received_bytes),
     (
         "splices_strangers",
         "Connections to the nodes' address that did not prove to be a node of the vhost",
@@ -213,6 +188,7 @@ pub fn totals<'b>(brokers: impl Iterator<Item = Named<'b>>) -> BTreeMap<&'static
 
 type OfVhost<T> = fn(&crosstie_queues::Counts) -> T;
 
+#[rustfmt::skip]
 const VHOST_GAUGES: [Metric<OfVhost<usize>>; 15] = [
     ("connections", "AMQP connections", |c| c.connections),
     ("channels", "AMQP channels", |c| c.channels),
@@ -220,106 +196,33 @@ const VHOST_GAUGES: [Metric<OfVhost<usize>>; 15] = [
     ("queues", "Queues", |c| c.queues),
     ("exchanges", "Exchanges", |c| c.exchanges),
     ("bindings", "Bindings", |c| c.bindings),
-    (
-        "pattern_nodes",
-        "Words and fields in the patterns of topic and headers exchanges",
-        |c| c.pattern_nodes,
-    ),
-    ("messages_ready", "Messages ready for delivery", |c| {
-        c.messages_ready
-    }),
-    (
-        "messages_unacked",
-        "Messages delivered and not acknowledged",
-        |c| c.messages_unacknowledged,
-    ),
-    (
-        "uncommitted_bytes",
-        "Bytes of messages in open transactions",
-        |c| c.uncommitted_bytes,
-    ),
-    (
-        "history_messages",
-        "Messages that exchanges keep for later bindings",
-        |c| c.history_messages,
-    ),
-    (
-        "history_bytes",
-        "Bytes of the messages that exchanges keep for later bindings",
-        |c| c.history_bytes,
-    ),
-    (
-        "messages_delayed",
-        "Messages that exchanges hold back until they are due",
-        |c| c.messages_delayed,
-    ),
-    (
-        "dead_letters_waiting",
-        "Dead letters on their way to their exchange",
-        |c| c.dead_letters_waiting,
-    ),
-    (
-        "dead_letters_kept",
-        "Dead letters that queues keep until their targets accept them",
-        |c| c.dead_letters_kept,
-    ),
+    ("pattern_nodes", "Words and fields in the patterns of topic and headers exchanges", |c| c.pattern_nodes),
+    ("messages_ready", "Messages ready for delivery", |c| c.messages_ready),
+    ("messages_unacked", "Messages delivered and not acknowledged", |c| c.messages_unacknowledged),
+    ("uncommitted_bytes", "Bytes of messages in open transactions", |c| c.uncommitted_bytes),
+    ("history_messages", "Messages that exchanges keep for later bindings", |c| c.history_messages),
+    ("history_bytes", "Bytes of the messages that exchanges keep for later bindings", |c| c.history_bytes),
+    ("messages_delayed", "Messages that exchanges hold back until they are due", |c| c.messages_delayed),
+    ("dead_letters_waiting", "Dead letters on their way to their exchange", |c| c.dead_letters_waiting),
+    ("dead_letters_kept", "Dead letters that queues keep until their targets accept them", |c| c.dead_letters_kept),
 ];
 
+#[rustfmt::skip]
 const VHOST_COUNTS: [Metric<OfVhost<u64>>; 14] = [
     ("messages_published", "Messages published", |c| c.published),
     ("messages_delivered", "Messages delivered", |c| c.delivered),
-    ("messages_redelivered", "Messages delivered again", |c| {
-        c.redelivered
-    }),
-    ("messages_acked", "Messages acknowledged", |c| {
-        c.acknowledged
-    }),
-    (
-        "messages_confirmed",
-        "Messages confirmed to publishers",
-        |c| c.confirmed,
-    ),
-    (
-        "messages_returned",
-        "Messages returned to publishers",
-        |c| c.returned,
-    ),
-    (
-        "messages_unroutable",
-        "Messages that were routed to no queue",
-        |c| c.unroutable,
-    ),
-    ("messages_expired", "Messages whose TTL expired", |c| {
-        c.expired
-    }),
-    (
-        "messages_dropped",
-        "Messages dropped at a queue's bound, or rejected",
-        |c| c.dropped,
-    ),
-    (
-        "dead_letters_published",
-        "Dead letters that reached their targets",
-        |c| c.dead_lettered,
-    ),
-    (
-        "dead_letters_cut",
-        "Dead letters dropped because one message caused too many",
-        |c| c.dead_letters_cut,
-    ),
-    (
-        "history_evicted",
-        "Messages that left a history because all histories were too large",
-        |c| c.history_evicted,
-    ),
-    ("transactions_committed", "Transactions committed", |c| {
-        c.committed
-    }),
-    (
-        "transactions_rolled_back",
-        "Transactions rolled back",
-        |c| c.rolled_back,
-    ),
+    ("messages_redelivered", "Messages delivered again", |c| c.redelivered),
+    ("messages_acked", "Messages acknowledged", |c| c.acknowledged),
+    ("messages_confirmed", "Messages confirmed to publishers", |c| c.confirmed),
+    ("messages_returned", "Messages returned to publishers", |c| c.returned),
+    ("messages_unroutable", "Messages that were routed to no queue", |c| c.unroutable),
+    ("messages_expired", "Messages whose TTL expired", |c| c.expired),
+    ("messages_dropped", "Messages dropped at a queue's bound, or rejected", |c| c.dropped),
+    ("dead_letters_published", "Dead letters that reached their targets", |c| c.dead_lettered),
+    ("dead_letters_cut", "Dead letters dropped because one message caused too many", |c| c.dead_letters_cut),
+    ("history_evicted", "Messages that left a history because all histories were too large", |c| c.history_evicted),
+    ("transactions_committed", "Transactions committed", |c| c.committed),
+    ("transactions_rolled_back", "Transactions rolled back", |c| c.rolled_back),
 ];
 
 fn register_brokers(registry: &mut Registry, brokers: &[Named<'_>]) {

@@ -12,25 +12,12 @@ pub(crate) fn run(_: Arguments) -> anyhow::Result<ExitCode> {
         "glibc"
     };
     let system = rustix::system::uname();
+    #[rustfmt::skip]
     let rows = [
         ("Crosstie", crosstie_terminal::VERSION.to_owned()),
         ("Commit", crosstie_terminal::COMMIT.to_owned()),
-        (
-            "Built for",
-            format!(
-                "{} {} ({libc})",
-                std::env::consts::ARCH,
-                std::env::consts::OS
-            ),
-        ),
-        (
-            "Running on",
-            format!(
-                "{} {}",
-                system.sysname().to_string_lossy(),
-                system.release().to_string_lossy()
-            ),
-        ),
+        ("Built for", format!("{} {} ({libc})", std::env::consts::ARCH, std::env::consts::OS)),
+        ("Running on", format!("{} {}", system.sysname().to_string_lossy(), system.release().to_string_lossy())),
     ];
     for (what, value) in rows {
         say!("{what:<10} : {value}")?;

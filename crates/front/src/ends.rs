@@ -70,44 +70,17 @@ mod tests {
     #[test]
     fn a_warning_says_when_the_file_ends() {
         let at_s = 1_800_000_000;
+        #[rustfmt::skip]
         let cases = [
             (File::Certificate, -21 * DAY_S - 1, None),
-            (
-                File::Certificate,
-                -21 * DAY_S,
-                Some("its certificate a.pem expires in 21 days"),
-            ),
-            (
-                File::Certificate,
-                -2 * DAY_S,
-                Some("its certificate a.pem expires in 2 days"),
-            ),
-            (
-                File::Certificate,
-                1 - 2 * DAY_S,
-                Some("its certificate a.pem expires in 47 hours"),
-            ),
-            (
-                File::Certificate,
-                -1,
-                Some("its certificate a.pem expires in 0 hours"),
-            ),
-            (
-                File::Certificate,
-                1,
-                Some("its certificate a.pem expired 0 hours ago"),
-            ),
-            (
-                File::Certificate,
-                3 * DAY_S,
-                Some("its certificate a.pem expired 3 days ago"),
-            ),
+            (File::Certificate, -21 * DAY_S, Some("its certificate a.pem expires in 21 days")),
+            (File::Certificate, -2 * DAY_S, Some("its certificate a.pem expires in 2 days")),
+            (File::Certificate, 1 - 2 * DAY_S, Some("its certificate a.pem expires in 47 hours")),
+            (File::Certificate, -1, Some("its certificate a.pem expires in 0 hours")),
+            (File::Certificate, 1, Some("its certificate a.pem expired 0 hours ago")),
+            (File::Certificate, 3 * DAY_S, Some("its certificate a.pem expired 3 days ago")),
             (File::RevocationList, -12 * HOUR_S - 1, None),
-            (
-                File::RevocationList,
-                -12 * HOUR_S,
-                Some("its revocation list a.pem expires in 12 hours"),
-            ),
+            (File::RevocationList, -12 * HOUR_S, Some("its revocation list a.pem expires in 12 hours")),
         ];
         for (file, after_s, expected) in cases {
             let path = PathBuf::from("a.pem");

@@ -14,30 +14,16 @@ use crate::surroundings::Listener;
 use crate::{process, stats};
 
 /// The types of exchanges, with RabbitMQ's descriptions.
+#[rustfmt::skip]
 pub(crate) const EXCHANGE_TYPES: [(&str, &str); 9] = [
-    (
-        "direct",
-        "AMQP direct exchange, as per the AMQP specification",
-    ),
-    (
-        "fanout",
-        "AMQP fanout exchange, as per the AMQP specification",
-    ),
-    (
-        "headers",
-        "AMQP headers exchange, as per the AMQP specification",
-    ),
-    (
-        "topic",
-        "AMQP topic exchange, as per the AMQP specification",
-    ),
+    ("direct", "AMQP direct exchange, as per the AMQP specification"),
+    ("fanout", "AMQP fanout exchange, as per the AMQP specification"),
+    ("headers", "AMQP headers exchange, as per the AMQP specification"),
+    ("topic", "AMQP topic exchange, as per the AMQP specification"),
     ("x-consistent-hash", "Consistent Hashing Exchange."),
     ("x-delayed-message", "Delayed Message Exchange."),
     ("x-modulus-hash", "Modulus Hashing Exchange"),
-    (
-        "x-random",
-        "Randomly picks a binding (queue) to route via (to).",
-    ),
+    ("x-random", "Randomly picks a binding (queue) to route via (to)."),
     ("x-recent-history", "Recent History Exchange."),
 ];
 

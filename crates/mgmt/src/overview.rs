@@ -51,29 +51,15 @@ pub(crate) fn has_feature(flag: &str) -> bool {
     FEATURE_FLAGS.iter().any(|(name, _)| *name == flag)
 }
 
+#[rustfmt::skip]
 const FEATURE_FLAGS: [(&str, &str); 7] = [
-    (
-        "drop_unroutable_metric",
-        "Count unroutable publishes to be dropped in stats",
-    ),
-    (
-        "empty_basic_get_metric",
-        "Count AMQP `basic.get` on empty queues in stats",
-    ),
-    (
-        "implicit_default_bindings",
-        "Default bindings are now implicit, instead of being stored in the database",
-    ),
+    ("drop_unroutable_metric", "Count unroutable publishes to be dropped in stats"),
+    ("empty_basic_get_metric", "Count AMQP `basic.get` on empty queues in stats"),
+    ("implicit_default_bindings", "Default bindings are now implicit, instead of being stored in the database"),
     ("quorum_queue", "Support queues of type `quorum`"),
     ("stream_queue", "Support queues of type `stream`"),
-    (
-        "user_limits",
-        "Configure connection and channel limits for a user",
-    ),
-    (
-        "virtual_host_metadata",
-        "Virtual host metadata (description, tags, etc)",
-    ),
+    ("user_limits", "Configure connection and channel limits for a user"),
+    ("virtual_host_metadata", "Virtual host metadata (description, tags, etc)"),
 ];
 
 pub(crate) fn overview(call: &Call<'_>) -> Answer {

@@ -70,31 +70,14 @@ fn hostile_patterns_cost_little() {
     assert_eq!(shown(&policies, &"a".repeat(255), QueueKind::Classic), "-");
 }
 
+#[rustfmt::skip]
 const POLICIES: &[(&str, &str)] = &[
-    (
-        "any",
-        r#"{"pattern": "", "definition": {"max-length": 9}, "priority": -3}"#,
-    ),
-    (
-        "streams",
-        r#"{"pattern": "^s", "definition": {"max-age": "7D"}, "priority": 2}"#,
-    ),
-    (
-        "quorum",
-        r#"{"pattern": "q", "definition": {"delivery-limit": 5, "max-length": 3}, "priority": 1.5}"#,
-    ),
-    (
-        "capital",
-        r#"{"pattern": "Q", "definition": {"expires": 5000}, "priority": 1, "apply-to": "queues"}"#,
-    ),
-    (
-        "exchanges",
-        r#"{"pattern": ".*", "definition": {"alternate-exchange": "ae"}, "apply-to": "exchanges"}"#,
-    ),
-    (
-        "mirrors",
-        r#"{"pattern": "ha$", "definition": {"ha-mode": "all", "max-length": 4}, "priority": 9}"#,
-    ),
+    ("any", r#"{"pattern": "", "definition": {"max-length": 9}, "priority": -3}"#),
+    ("streams", r#"{"pattern": "^s", "definition": {"max-age": "7D"}, "priority": 2}"#),
+    ("quorum", r#"{"pattern": "q", "definition": {"delivery-limit": 5, "max-length": 3}, "priority": 1.5}"#),
+    ("capital", r#"{"pattern": "Q", "definition": {"expires": 5000}, "priority": 1, "apply-to": "queues"}"#),
+    ("exchanges", r#"{"pattern": ".*", "definition": {"alternate-exchange": "ae"}, "apply-to": "exchanges"}"#),
+    ("mirrors", r#"{"pattern": "ha$", "definition": {"ha-mode": "all", "max-length": 4}, "priority": 9}"#),
 ];
 
 #[test]

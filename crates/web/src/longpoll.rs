@@ -224,6 +224,7 @@ mod tests {
     fn protocols_are_negotiated() {
         let all = &Serializer::ALL[..];
         let json = &[Serializer::Json][..];
+        #[rustfmt::skip]
         let rows: &[(&str, &[Serializer], Result<&str, &str>)] = &[
             (r#"{"protocols": ["wamp.2.json"]}"#, all, Ok("wamp.2.json")),
             (
@@ -231,31 +232,15 @@ mod tests {
                 all,
                 Ok("wamp.2.cbor.batched"),
             ),
-            (
-                r#"{"protocols": ["wamp.2.cbor", "wamp.2.json.batched"]}"#,
-                json,
-                Ok("wamp.2.json.batched"),
-            ),
-            (
-                r#"{"protocols": ["wamp.2.msgpack"]}"#,
-                json,
-                Err("no common protocol to speak"),
-            ),
+            (r#"{"protocols": ["wamp.2.cbor", "wamp.2.json.batched"]}"#, json, Ok("wamp.2.json.batched")),
+            (r#"{"protocols": ["wamp.2.msgpack"]}"#, json, Err("no common protocol to speak")),
             (r#"{"protocols": []}"#, all, Err("no common protocol")),
-            (
-                r#"{"protocols": "wamp.2.json"}"#,
-                all,
-                Err("missing attribute"),
-            ),
+            (r#"{"protocols": "wamp.2.json"}"#, all, Err("missing attribute")),
             (r"{}", all, Err("missing attribute")),
             (r"[]", all, Err("invalid type")),
             ("", all, Err("could not parse")),
             ("{", all, Err("could not parse")),
-            (
-                r#"{"protocols": ["wamp.2.json"]} 1"#,
-                all,
-                Err("could not parse"),
-            ),
+            (r#"{"protocols": ["wamp.2.json"]} 1"#, all, Err("could not parse")),
         ];
         for (body, spoken, expected) in rows {
             match (Protocol::negotiate(body.as_bytes(), spoken), expected) {

@@ -50,33 +50,12 @@ fn a_hash_made_here() {
 
 #[test]
 fn malformed_hashes() {
+    #[rustfmt::skip]
     let rows = [
         ("!", None, PasswordHashError::Base64),
-        (
-            "",
-            None,
-            PasswordHashError::Length {
-                bytes: 0,
-                expected: 36,
-                algorithm: SHA256,
-            },
-        ),
-        (
-            HASHES[0].1,
-            Some(SHA512),
-            PasswordHashError::Length {
-                bytes: 20,
-                expected: 68,
-                algorithm: SHA512,
-            },
-        ),
-        (
-            HASHES[0].1,
-            Some("scrypt"),
-            PasswordHashError::Algorithm {
-                found: "scrypt".to_owned(),
-            },
-        ),
+        ("", None, PasswordHashError::Length { bytes: 0, expected: 36, algorithm: SHA256 }),
+        (HASHES[0].1, Some(SHA512), PasswordHashError::Length { bytes: 20, expected: 68, algorithm: SHA512 }),
+        (HASHES[0].1, Some("scrypt"), PasswordHashError::Algorithm { found: "scrypt".to_owned() }),
     ];
     for (text, algorithm, error) in rows {
         assert_eq!(PasswordHash::parse(text, algorithm), Err(error));

@@ -6,21 +6,10 @@ use super::command::{Command, Run, ctl};
 use super::failure::Failure;
 use super::output::Output;
 
+#[rustfmt::skip]
 pub(super) static COMMANDS: [Command; 3] = [
-    ctl(
-        "set_vm_memory_high_watermark",
-        (1, 2),
-        "<fraction> | absolute <value>",
-        &[],
-        set_memory,
-    ),
-    ctl(
-        "set_disk_free_limit",
-        (1, 2),
-        "<disk_limit> | mem_relative <fraction>",
-        &[],
-        set_disk,
-    ),
+    ctl("set_vm_memory_high_watermark", (1, 2), "<fraction> | absolute <value>", &[], set_memory),
+    ctl("set_disk_free_limit", (1, 2), "<disk_limit> | mem_relative <fraction>", &[], set_disk),
     ctl("eval", (1, 1), "<expression>", &[], eval),
 ];
 

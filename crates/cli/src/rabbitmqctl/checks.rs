@@ -13,45 +13,19 @@ use super::output::{Output, Table, cell};
 
 const EXPIRATION: &[&str] = &["within", "unit"];
 
+#[rustfmt::skip]
 pub(super) static COMMANDS: [Command; 14] = [
-    ctl("check_running", (0, 0), "", &[], is_running)
-        .diagnostics()
-        .also_stopped(),
-    ctl("is_running", (0, 0), "", &[], is_running)
-        .diagnostics()
-        .also_stopped(),
-    ctl("is_booting", (0, 0), "", &[], is_booting)
-        .diagnostics()
-        .also_stopped(),
+    ctl("check_running", (0, 0), "", &[], is_running).diagnostics().also_stopped(),
+    ctl("is_running", (0, 0), "", &[], is_running).diagnostics().also_stopped(),
+    ctl("is_booting", (0, 0), "", &[], is_booting).diagnostics().also_stopped(),
     ctl("check_alarms", (0, 0), "", &[], check_alarms).diagnostics(),
     ctl("check_local_alarms", (0, 0), "", &[], check_local_alarms).diagnostics(),
     ctl("alarms", (0, 0), "", &[], alarms).diagnostics(),
-    ctl(
-        "check_port_connectivity",
-        (0, 0),
-        "",
-        &[],
-        check_connectivity,
-    )
-    .diagnostics(),
+    ctl("check_port_connectivity", (0, 0), "", &[], check_connectivity).diagnostics(),
     ctl("check_port_listener", (1, 1), "<port>", &[], check_port).diagnostics(),
-    ctl(
-        "check_protocol_listener",
-        (1, 1),
-        "<protocol>",
-        &[],
-        check_protocol,
-    )
-    .diagnostics(),
+    ctl("check_protocol_listener", (1, 1), "<protocol>", &[], check_protocol).diagnostics(),
     ctl("check_virtual_hosts", (0, 0), "", &[], check_vhosts).diagnostics(),
-    ctl(
-        "check_certificate_expiration",
-        (0, 0),
-        "",
-        EXPIRATION,
-        check_expiration,
-    )
-    .diagnostics(),
+    ctl("check_certificate_expiration", (0, 0), "", EXPIRATION, check_expiration).diagnostics(),
     ctl("listeners", (0, 0), "", &[], listeners).diagnostics(),
     ctl("server_version", (0, 0), "", &[], server_version).diagnostics(),
     ctl("list_node_auth_attempt_stats", (0, 0), "", &[], attempts).diagnostics(),

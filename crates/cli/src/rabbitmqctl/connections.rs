@@ -11,28 +11,11 @@ use super::output::Output;
 
 const ALL: &[&str] = &["global", "limit", "per-connection-delay"];
 
+#[rustfmt::skip]
 pub(super) static COMMANDS: [Command; 3] = [
-    ctl(
-        "close_connection",
-        (2, 2),
-        "<connection pid> <explanation>",
-        &[],
-        close,
-    ),
-    ctl(
-        "close_all_connections",
-        (1, 1),
-        "<explanation>",
-        ALL,
-        close_all,
-    ),
-    ctl(
-        "close_all_user_connections",
-        (2, 2),
-        "<username> <explanation>",
-        &[],
-        close_of_user,
-    ),
+    ctl("close_connection", (2, 2), "<connection pid> <explanation>", &[], close),
+    ctl("close_all_connections", (1, 1), "<explanation>", ALL, close_all),
+    ctl("close_all_user_connections", (2, 2), "<username> <explanation>", &[], close_of_user),
 ];
 
 fn close(run: &Run) -> Result<Output, Failure> {

@@ -6,45 +6,14 @@ use super::command::{Command, Run, ctl};
 use super::failure::Failure;
 use super::output::{Output, Table};
 
+#[rustfmt::skip]
 pub(super) static COMMANDS: [Command; 6] = [
-    ctl(
-        "set_vhost_limits",
-        (1, 1),
-        "<definition>",
-        &[],
-        set_of_vhost,
-    ),
+    ctl("set_vhost_limits", (1, 1), "<definition>", &[], set_of_vhost),
     ctl("clear_vhost_limits", (0, 0), "", &[], clear_of_vhost),
-    ctl(
-        "list_vhost_limits",
-        (0, 0),
-        "",
-        &["global", "table-headers"],
-        list_of_vhosts,
-    )
-    .both(),
-    ctl(
-        "set_user_limits",
-        (2, 2),
-        "<username> <definition>",
-        &[],
-        set_of_user,
-    ),
-    ctl(
-        "clear_user_limits",
-        (2, 2),
-        "<username> <limit_type | all>",
-        &[],
-        clear_of_user,
-    ),
-    ctl(
-        "list_user_limits",
-        (0, 0),
-        "",
-        &["global", "user", "table-headers"],
-        list_of_users,
-    )
-    .both(),
+    ctl("list_vhost_limits", (0, 0), "", &["global", "table-headers"], list_of_vhosts).both(),
+    ctl("set_user_limits", (2, 2), "<username> <definition>", &[], set_of_user),
+    ctl("clear_user_limits", (2, 2), "<username> <limit_type | all>", &[], clear_of_user),
+    ctl("list_user_limits", (0, 0), "", &["global", "user", "table-headers"], list_of_users).both(),
 ];
 
 fn set_of_vhost(run: &Run) -> Result<Output, Failure> {

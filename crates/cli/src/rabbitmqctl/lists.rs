@@ -14,36 +14,15 @@ const COLUMNS: &str = "[<column> ...]";
 const OF_QUEUES: &[&str] = &["online", "offline", "local", "table-headers"];
 const NO_HEADERS: &[&str] = &["table-headers"];
 
+#[rustfmt::skip]
 pub(super) static COMMANDS: [Command; 7] = [
     ctl("list_queues", (0, MANY), COLUMNS, OF_QUEUES, queues).both(),
-    ctl("list_exchanges", (0, MANY), COLUMNS, NO_HEADERS, |run| {
-        of_vhost(run, &EXCHANGES)
-    })
-    .both(),
-    ctl("list_bindings", (0, MANY), COLUMNS, NO_HEADERS, |run| {
-        of_vhost(run, &BINDINGS)
-    })
-    .both(),
-    ctl("list_connections", (0, MANY), COLUMNS, NO_HEADERS, |run| {
-        list(run, &CONNECTIONS)
-    })
-    .both(),
-    ctl("list_channels", (0, MANY), COLUMNS, NO_HEADERS, |run| {
-        list(run, &CHANNELS)
-    })
-    .both(),
-    ctl("list_consumers", (0, MANY), COLUMNS, NO_HEADERS, |run| {
-        of_vhost(run, &CONSUMERS)
-    })
-    .both(),
-    ctl(
-        "list_feature_flags",
-        (0, MANY),
-        COLUMNS,
-        NO_HEADERS,
-        |run| list(run, &FLAGS),
-    )
-    .both(),
+    ctl("list_exchanges", (0, MANY), COLUMNS, NO_HEADERS, |run| of_vhost(run, &EXCHANGES)).both(),
+    ctl("list_bindings", (0, MANY), COLUMNS, NO_HEADERS, |run| of_vhost(run, &BINDINGS)).both(),
+    ctl("list_connections", (0, MANY), COLUMNS, NO_HEADERS, |run| list(run, &CONNECTIONS)).both(),
+    ctl("list_channels", (0, MANY), COLUMNS, NO_HEADERS, |run| list(run, &CHANNELS)).both(),
+    ctl("list_consumers", (0, MANY), COLUMNS, NO_HEADERS, |run| of_vhost(run, &CONSUMERS)).both(),
+    ctl("list_feature_flags", (0, MANY), COLUMNS, NO_HEADERS, |run| list(run, &FLAGS)).both(),
 ];
 
 /// A list of the management API, as a command shows it.

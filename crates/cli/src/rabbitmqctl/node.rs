@@ -14,32 +14,16 @@ use crate::stop::has_ended_within;
 /// The version of RabbitMQ whose commands these are.
 pub(super) const VERSION: &str = "3.10.8";
 
+#[rustfmt::skip]
 pub(super) static COMMANDS: [Command; 12] = [
     ctl("status", (0, 0), "", &[], status).both(),
     ctl("cluster_status", (0, 0), "", &[], cluster_status).both(),
     ctl("node_health_check", (0, 0), "", &[], health).both(),
     ctl("ping", (0, 0), "", &[], ping).both().also_stopped(),
     ctl("await_startup", (0, 0), "", &[], await_startup).also_stopped(),
-    ctl(
-        "wait",
-        (0, 1),
-        "[<pidfile>] [--pid|-P <pid>]",
-        &["pid"],
-        wait,
-    )
-    .also_stopped(),
-    ctl("version", (0, 0), "", &[], |_| {
-        Ok(Output::Text(VERSION.to_owned()))
-    })
-    .both()
-    .also_stopped(),
-    ctl(
-        "enable_feature_flag",
-        (1, 1),
-        "<all | feature_flag>",
-        &[],
-        enable_feature_flag,
-    ),
+    ctl("wait", (0, 1), "[<pidfile>] [--pid|-P <pid>]", &["pid"], wait).also_stopped(),
+    ctl("version", (0, 0), "", &[], |_| Ok(Output::Text(VERSION.to_owned()))).both().also_stopped(),
+    ctl("enable_feature_flag", (1, 1), "<all | feature_flag>", &[], enable_feature_flag),
     ctl("stop_app", (0, 0), "", &[], stop_app).also_stopped(),
     ctl("start_app", (0, 0), "", &[], start_app).also_stopped(),
     ctl("stop", (0, 0), "", &[], stop).also_stopped(),

@@ -8,44 +8,14 @@ use super::output::{Output, Table};
 
 const NO_HEADERS: &[&str] = &["table-headers"];
 
+#[rustfmt::skip]
 pub(super) static COMMANDS: [Command; 7] = [
-    ctl(
-        "set_parameter",
-        (3, 3),
-        "<component_name> <name> <value>",
-        &[],
-        set,
-    ),
-    ctl(
-        "clear_parameter",
-        (2, 2),
-        "<component_name> <name>",
-        &[],
-        clear,
-    ),
+    ctl("set_parameter", (3, 3), "<component_name> <name> <value>", &[], set),
+    ctl("clear_parameter", (2, 2), "<component_name> <name>", &[], clear),
     ctl("list_parameters", (0, 0), "", NO_HEADERS, list).both(),
-    ctl(
-        "set_global_parameter",
-        (2, 2),
-        "<name> <value>",
-        &[],
-        set_global,
-    ),
-    ctl(
-        "clear_global_parameter",
-        (1, 1),
-        "<name>",
-        &[],
-        clear_global,
-    ),
-    ctl(
-        "list_global_parameters",
-        (0, 0),
-        "",
-        NO_HEADERS,
-        list_global,
-    )
-    .both(),
+    ctl("set_global_parameter", (2, 2), "<name> <value>", &[], set_global),
+    ctl("clear_global_parameter", (1, 1), "<name>", &[], clear_global),
+    ctl("list_global_parameters", (0, 0), "", NO_HEADERS, list_global).both(),
     ctl("set_cluster_name", (1, 1), "<name>", &[], set_cluster_name),
 ];
 

@@ -8,47 +8,16 @@ use super::output::{Output, Table};
 
 const NO_HEADERS: &[&str] = &["table-headers"];
 
+#[rustfmt::skip]
 pub(super) static COMMANDS: [Command; 8] = [
-    ctl(
-        "set_permissions",
-        (4, 4),
-        "<username> <conf> <write> <read>",
-        &[],
-        set,
-    ),
+    ctl("set_permissions", (4, 4), "<username> <conf> <write> <read>", &[], set),
     ctl("clear_permissions", (1, 1), "<username>", &[], clear),
     ctl("list_permissions", (0, 0), "", NO_HEADERS, list).both(),
-    ctl(
-        "list_user_permissions",
-        (1, 1),
-        "<username>",
-        NO_HEADERS,
-        list_of_user,
-    )
-    .both(),
-    ctl(
-        "set_topic_permissions",
-        (4, 4),
-        "<username> <exchange> <write> <read>",
-        &[],
-        set_topic,
-    ),
-    ctl(
-        "clear_topic_permissions",
-        (1, 2),
-        "<username> [<exchange>]",
-        &[],
-        clear_topic,
-    ),
+    ctl("list_user_permissions", (1, 1), "<username>", NO_HEADERS, list_of_user).both(),
+    ctl("set_topic_permissions", (4, 4), "<username> <exchange> <write> <read>", &[], set_topic),
+    ctl("clear_topic_permissions", (1, 2), "<username> [<exchange>]", &[], clear_topic),
     ctl("list_topic_permissions", (0, 0), "", NO_HEADERS, list_topic).both(),
-    ctl(
-        "list_user_topic_permissions",
-        (1, 1),
-        "<username>",
-        NO_HEADERS,
-        list_topic_of_user,
-    )
-    .both(),
+    ctl("list_user_topic_permissions", (1, 1), "<username>", NO_HEADERS, list_topic_of_user).both(),
 ];
 
 fn set(run: &Run) -> Result<Output, Failure> {

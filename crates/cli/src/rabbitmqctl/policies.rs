@@ -10,25 +10,14 @@ const SET: &[&str] = &["priority", "apply-to"];
 const NO_HEADERS: &[&str] = &["table-headers"];
 const USAGE: &str = "<name> <pattern> <definition>";
 
+#[rustfmt::skip]
 pub(super) static COMMANDS: [Command; 6] = [
     ctl("set_policy", (3, 3), USAGE, SET, |run| set(run, &POLICY)),
-    ctl("clear_policy", (1, 1), "<name>", &[], |run| {
-        clear(run, &POLICY)
-    }),
-    ctl("list_policies", (0, 0), "", NO_HEADERS, |run| {
-        list(run, &POLICY)
-    })
-    .both(),
-    ctl("set_operator_policy", (3, 3), USAGE, SET, |run| {
-        set(run, &OPERATOR)
-    }),
-    ctl("clear_operator_policy", (1, 1), "<name>", &[], |run| {
-        clear(run, &OPERATOR)
-    }),
-    ctl("list_operator_policies", (0, 0), "", NO_HEADERS, |run| {
-        list(run, &OPERATOR)
-    })
-    .both(),
+    ctl("clear_policy", (1, 1), "<name>", &[], |run| clear(run, &POLICY)),
+    ctl("list_policies", (0, 0), "", NO_HEADERS, |run| list(run, &POLICY)).both(),
+    ctl("set_operator_policy", (3, 3), USAGE, SET, |run| set(run, &OPERATOR)),
+    ctl("clear_operator_policy", (1, 1), "<name>", &[], |run| clear(run, &OPERATOR)),
+    ctl("list_operator_policies", (0, 0), "", NO_HEADERS, |run| list(run, &OPERATOR)).both(),
 ];
 
 /// The words for a kind of policy.

@@ -9,31 +9,14 @@ use super::failure::Failure;
 use super::output::{self, Output, Table};
 use crate::passwd::{password, salt};
 
+#[rustfmt::skip]
 pub(super) static COMMANDS: [Command; 8] = [
     ctl("add_user", (1, 2), "<username> <password>", &[], add),
     ctl("delete_user", (1, 1), "<username>", &[], delete),
-    ctl(
-        "change_password",
-        (1, 2),
-        "<username> <password>",
-        &[],
-        change_password,
-    ),
+    ctl("change_password", (1, 2), "<username> <password>", &[], change_password),
     ctl("clear_password", (1, 1), "<username>", &[], clear_password),
-    ctl(
-        "set_user_tags",
-        (1, MANY),
-        "<username> <tag> [...]",
-        &[],
-        set_tags,
-    ),
-    ctl(
-        "authenticate_user",
-        (1, 2),
-        "<username> <password>",
-        &[],
-        authenticate,
-    ),
+    ctl("set_user_tags", (1, MANY), "<username> <tag> [...]", &[], set_tags),
+    ctl("authenticate_user", (1, 2), "<username> <password>", &[], authenticate),
     ctl("hash_password", (0, 1), "<password>", &[], hash_password).also_stopped(),
     ctl("list_users", (0, 0), "", &["table-headers"], list).both(),
 ];

@@ -7,30 +7,12 @@ use super::command::{Command, MANY, Run, ctl};
 use super::failure::Failure;
 use super::output::{Output, Table};
 
+#[rustfmt::skip]
 pub(super) static COMMANDS: [Command; 7] = [
-    ctl(
-        "add_vhost",
-        (1, 1),
-        "<vhost>",
-        &["description", "tags", "default-queue-type"],
-        add,
-    ),
+    ctl("add_vhost", (1, 1), "<vhost>", &["description", "tags", "default-queue-type"], add),
     ctl("delete_vhost", (1, 1), "<vhost>", &[], delete),
-    ctl(
-        "set_vhost_tags",
-        (1, MANY),
-        "<vhost> <tag> [...]",
-        &[],
-        set_tags,
-    ),
-    ctl(
-        "list_vhosts",
-        (0, MANY),
-        "[<column> ...]",
-        &["table-headers"],
-        list,
-    )
-    .both(),
+    ctl("set_vhost_tags", (1, MANY), "<vhost> <tag> [...]", &[], set_tags),
+    ctl("list_vhosts", (0, MANY), "[<column> ...]", &["table-headers"], list).both(),
     ctl("restart_vhost", (0, 0), "", &[], restart),
     ctl("trace_on", (0, 0), "", &[], trace_on),
     ctl("trace_off", (0, 0), "", &[], trace_off),

@@ -16,101 +16,24 @@ const OF_PUBLISHERS: &[&str] = &["channel_exchange_metrics"];
 const OF_OCTETS: &[&str] = &["connection_coarse_metrics"];
 const OF_CONNECTION: &[&str] = &["connection_metrics"];
 
+#[rustfmt::skip]
 pub(super) static QUEUES: [Column; 16] = [
-    dense(
-        gauge(
-            "queue_messages_ready",
-            "Messages ready to be delivered to consumers",
-        ),
-        COARSE,
-    ),
-    dense(
-        gauge(
-            "queue_messages_unacked",
-            "Messages delivered and not yet acknowledged",
-        ),
-        COARSE,
-    ),
-    dense(
-        gauge("queue_messages", "Ready and unacknowledged messages"),
-        COARSE,
-    ),
-    dense(
-        gauge("queue_consumers", "Consumers of a queue"),
-        OF_CONSUMERS,
-    ),
-    dense(
-        gauge(
-            "queue_messages_bytes",
-            "Bytes of the bodies of ready messages",
-        ),
-        OF_QUEUE,
-    ),
-    dense(
-        gauge(
-            "queue_messages_ready_bytes",
-            "Bytes of the bodies of ready messages",
-        ),
-        OF_QUEUE,
-    ),
+    dense(gauge("queue_messages_ready", "Messages ready to be delivered to consumers"), COARSE),
+    dense(gauge("queue_messages_unacked", "Messages delivered and not yet acknowledged"), COARSE),
+    dense(gauge("queue_messages", "Ready and unacknowledged messages"), COARSE),
+    dense(gauge("queue_consumers", "Consumers of a queue"), OF_CONSUMERS),
+    dense(gauge("queue_messages_bytes", "Bytes of the bodies of ready messages"), OF_QUEUE),
+    dense(gauge("queue_messages_ready_bytes", "Bytes of the bodies of ready messages"), OF_QUEUE),
     dense(gauge("queue_messages_ram", "Messages in memory"), OF_QUEUE),
-    dense(
-        gauge("queue_messages_paged_out", "Messages on the disk alone"),
-        OF_QUEUE,
-    ),
-    sparse(
-        counter(
-            "queue_messages_published_total",
-            "Messages published to a queue",
-        ),
-        OF_PUBLICATIONS,
-    ),
-    sparse(
-        counter(
-            "channel_get_ack_total",
-            "Messages fetched with basic.get, to be acknowledged",
-        ),
-        OF_DELIVERIES,
-    ),
-    sparse(
-        counter(
-            "channel_get_total",
-            "Messages fetched with basic.get, without acknowledgement",
-        ),
-        OF_DELIVERIES,
-    ),
-    sparse(
-        counter(
-            "channel_get_empty_total",
-            "Answers to basic.get without a message",
-        ),
-        OF_DELIVERIES,
-    ),
-    sparse(
-        counter(
-            "channel_messages_delivered_total",
-            "Messages delivered without acknowledgement",
-        ),
-        OF_DELIVERIES,
-    ),
-    sparse(
-        counter(
-            "channel_messages_delivered_ack_total",
-            "Messages delivered, to be acknowledged",
-        ),
-        OF_DELIVERIES,
-    ),
-    sparse(
-        counter(
-            "channel_messages_redelivered_total",
-            "Messages delivered again",
-        ),
-        OF_DELIVERIES,
-    ),
-    sparse(
-        counter("channel_messages_acked_total", "Messages acknowledged"),
-        OF_DELIVERIES,
-    ),
+    dense(gauge("queue_messages_paged_out", "Messages on the disk alone"), OF_QUEUE),
+    sparse(counter("queue_messages_published_total", "Messages published to a queue"), OF_PUBLICATIONS),
+    sparse(counter("channel_get_ack_total", "Messages fetched with basic.get, to be acknowledged"), OF_DELIVERIES),
+    sparse(counter("channel_get_total", "Messages fetched with basic.get, without acknowledgement"), OF_DELIVERIES),
+    sparse(counter("channel_get_empty_total", "Answers to basic.get without a message"), OF_DELIVERIES),
+    sparse(counter("channel_messages_delivered_total", "Messages delivered without acknowledgement"), OF_DELIVERIES),
+    sparse(counter("channel_messages_delivered_ack_total", "Messages delivered, to be acknowledged"), OF_DELIVERIES),
+    sparse(counter("channel_messages_redelivered_total", "Messages delivered again"), OF_DELIVERIES),
+    sparse(counter("channel_messages_acked_total", "Messages acknowledged"), OF_DELIVERIES),
 ];
 
 pub(super) fn push_queue(table: &mut Table<16>, vhost: &str, queue: &QueueStatus) {
@@ -141,71 +64,18 @@ pub(super) fn push_queue(table: &mut Table<16>, vhost: &str, queue: &QueueStatus
     );
 }
 
+#[rustfmt::skip]
 pub(super) static CHANNELS: [Column; 10] = [
-    dense(
-        gauge("channel_consumers", "Consumers on a channel"),
-        OF_CHANNEL,
-    ),
-    dense(
-        gauge(
-            "channel_messages_unacked",
-            "Delivered but not yet acknowledged messages",
-        ),
-        OF_CHANNEL,
-    ),
-    dense(
-        gauge(
-            "channel_messages_unconfirmed",
-            "Published but not yet confirmed messages",
-        ),
-        OF_CHANNEL,
-    ),
-    dense(
-        gauge(
-            "channel_messages_uncommitted",
-            "Messages of an open transaction",
-        ),
-        OF_CHANNEL,
-    ),
-    dense(
-        gauge(
-            "channel_acks_uncommitted",
-            "Acknowledgements of an open transaction",
-        ),
-        OF_CHANNEL,
-    ),
-    dense(
-        gauge(
-            "channel_prefetch",
-            "Limit of unacknowledged messages for all consumers",
-        ),
-        OF_CHANNEL,
-    ),
-    sparse(
-        counter("channel_messages_published_total", "Messages published"),
-        OF_PUBLISHERS,
-    ),
-    sparse(
-        counter(
-            "channel_messages_confirmed_total",
-            "Messages confirmed to publishers",
-        ),
-        OF_PUBLISHERS,
-    ),
-    sparse(
-        counter(
-            "channel_messages_unroutable_returned_total",
-            "Messages without a route, returned",
-        ),
-        OF_PUBLISHERS,
-    ),
-    sparse(
-        counter(
-            "channel_messages_unroutable_dropped_total",
-            "Messages without a route, dropped",
-        ),
-        OF_PUBLISHERS,
-    ),
+    dense(gauge("channel_consumers", "Consumers on a channel"), OF_CHANNEL),
+    dense(gauge("channel_messages_unacked", "Delivered but not yet acknowledged messages"), OF_CHANNEL),
+    dense(gauge("channel_messages_unconfirmed", "Published but not yet confirmed messages"), OF_CHANNEL),
+    dense(gauge("channel_messages_uncommitted", "Messages of an open transaction"), OF_CHANNEL),
+    dense(gauge("channel_acks_uncommitted", "Acknowledgements of an open transaction"), OF_CHANNEL),
+    dense(gauge("channel_prefetch", "Limit of unacknowledged messages for all consumers"), OF_CHANNEL),
+    sparse(counter("channel_messages_published_total", "Messages published"), OF_PUBLISHERS),
+    sparse(counter("channel_messages_confirmed_total", "Messages confirmed to publishers"), OF_PUBLISHERS),
+    sparse(counter("channel_messages_unroutable_returned_total", "Messages without a route, returned"), OF_PUBLISHERS),
+    sparse(counter("channel_messages_unroutable_dropped_total", "Messages without a route, dropped"), OF_PUBLISHERS),
 ];
 
 pub(super) fn push_channel(table: &mut Table<10>, channel: &ChannelView) {
@@ -232,46 +102,14 @@ pub(super) fn push_channel(table: &mut Table<10>, channel: &ChannelView) {
     );
 }
 
+#[rustfmt::skip]
 pub(super) static CONNECTIONS: [Column; 6] = [
-    dense(
-        counter(
-            "connection_incoming_bytes_total",
-            "Bytes received on a connection",
-        ),
-        OF_OCTETS,
-    ),
-    dense(
-        counter(
-            "connection_outgoing_bytes_total",
-            "Bytes sent on a connection",
-        ),
-        OF_OCTETS,
-    ),
-    dense(
-        counter(
-            "connection_incoming_packets_total",
-            "Reads from a connection",
-        ),
-        OF_CONNECTION,
-    ),
-    dense(
-        counter(
-            "connection_outgoing_packets_total",
-            "Writes to a connection",
-        ),
-        OF_CONNECTION,
-    ),
-    dense(
-        gauge(
-            "connection_pending_packets",
-            "Bytes waiting to be sent on a connection",
-        ),
-        OF_CONNECTION,
-    ),
-    dense(
-        gauge("connection_channels", "Channels on a connection"),
-        OF_CONNECTION,
-    ),
+    dense(counter("connection_incoming_bytes_total", "Bytes received on a connection"), OF_OCTETS),
+    dense(counter("connection_outgoing_bytes_total", "Bytes sent on a connection"), OF_OCTETS),
+    dense(counter("connection_incoming_packets_total", "Reads from a connection"), OF_CONNECTION),
+    dense(counter("connection_outgoing_packets_total", "Writes to a connection"), OF_CONNECTION),
+    dense(gauge("connection_pending_packets", "Bytes waiting to be sent on a connection"), OF_CONNECTION),
+    dense(gauge("connection_channels", "Channels on a connection"), OF_CONNECTION),
 ];
 
 pub(super) fn push_connection(table: &mut Table<6>, connection: &ConnectionView) {

@@ -85,35 +85,16 @@ mod tests {
         }
         let folder_text = folder.path().display();
         let search = OsStr::new("/nowhere:bin");
+        #[rustfmt::skip]
         let rows = [
             ("tool", Ok("bin/tool")),
             ("bin/tool", Ok("bin/tool")),
-            (
-                "other",
-                Err("program 'other' not found on PATH '/nowhere:bin'".to_owned()),
-            ),
-            (
-                "text",
-                Err("program 'text' found, but not executable, on PATH '/nowhere:bin'".to_owned()),
-            ),
-            (
-                "./bin/text",
-                Err(format!(
-                    "program '{folder_text}/bin/text' is not executable"
-                )),
-            ),
-            (
-                "bin/",
-                Err(format!("program '{folder_text}/bin/' is not a file")),
-            ),
-            (
-                "bin/no",
-                Err(format!("program '{folder_text}/bin/no' is not there")),
-            ),
-            (
-                "",
-                Err("no program named: expected its name or its path".to_owned()),
-            ),
+            ("other", Err("program 'other' not found on PATH '/nowhere:bin'".to_owned())),
+            ("text", Err("program 'text' found, but not executable, on PATH '/nowhere:bin'".to_owned())),
+            ("./bin/text", Err(format!("program '{folder_text}/bin/text' is not executable"))),
+            ("bin/", Err(format!("program '{folder_text}/bin/' is not a file"))),
+            ("bin/no", Err(format!("program '{folder_text}/bin/no' is not there"))),
+            ("", Err("no program named: expected its name or its path".to_owned())),
         ];
         for (program, expected) in rows {
             let found = find_program(Path::new(program), folder.path(), Some(search));

@@ -14,42 +14,23 @@ type Labels<const N: usize> = [(&'static str, String); N];
 /// A metric's name, its help text, and the function that reads it.
 type Metric = (&'static str, &'static str, fn(&Seen) -> u64);
 
+#[rustfmt::skip]
 const GAUGES: [Metric; 7] = [
     (
         "ledger_alarm",
         "1 if the vhost has no owner and is not opened, or its local copy is not written",
         |seen| seen.alarm.is_some().into(),
     ),
-    (
-        "ledger_epoch",
-        "Number of owners of the vhost so far",
-        |seen| seen.epoch,
-    ),
-    (
-        "ledger_log_bytes",
-        "Bytes of the log, as far as this node has read it",
-        |seen| seen.log_bytes,
-    ),
-    (
-        "ledger_live_bytes",
-        "Bytes of the log's valid content",
-        |seen| seen.live_bytes,
-    ),
-    (
-        "ledger_memory_bytes",
-        "Bytes in memory for the log beside its messages",
-        |seen| seen.memory_bytes,
-    ),
+    ("ledger_epoch", "Number of owners of the vhost so far", |seen| seen.epoch),
+    ("ledger_log_bytes", "Bytes of the log, as far as this node has read it", |seen| seen.log_bytes),
+    ("ledger_live_bytes", "Bytes of the log's valid content", |seen| seen.live_bytes),
+    ("ledger_memory_bytes", "Bytes in memory for the log beside its messages", |seen| seen.memory_bytes),
     (
         "ledger_lag_entries",
         "Entries that the owner has written and this node has not read",
         |seen| seen.end.saturating_sub(seen.sequence),
     ),
-    (
-        "ledger_waiting_bytes",
-        "Bytes that the log has not acknowledged",
-        |seen| seen.waiting_bytes,
-    ),
+    ("ledger_waiting_bytes", "Bytes that the log has not acknowledged", |seen| seen.waiting_bytes),
 ];
 
 const COUNTS: [Metric; 3] = [

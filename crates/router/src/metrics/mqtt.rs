@@ -16,28 +16,13 @@ type Labels = [(&'static str, String); 2];
 /// A name, a help text, and the number.
 type Held = (&'static str, &'static str, fn(&Counts) -> usize);
 
+#[rustfmt::skip]
 const HELD: [Held; 6] = [
-    ("mqtt_connections", "Connected MQTT clients", |counts| {
-        counts.connected
-    }),
-    (
-        "mqtt_sessions",
-        "MQTT sessions, with those whose client is away",
-        |counts| counts.sessions,
-    ),
-    ("mqtt_subscriptions", "MQTT subscriptions", |counts| {
-        counts.subscriptions
-    }),
-    (
-        "mqtt_retained_messages",
-        "Retained MQTT messages",
-        |counts| counts.retained,
-    ),
-    (
-        "mqtt_retained_bytes",
-        "Bytes of the retained MQTT messages, with their topics",
-        |counts| counts.retained_bytes,
-    ),
+    ("mqtt_connections", "Connected MQTT clients", |counts| counts.connected),
+    ("mqtt_sessions", "MQTT sessions, with those whose client is away", |counts| counts.sessions),
+    ("mqtt_subscriptions", "MQTT subscriptions", |counts| counts.subscriptions),
+    ("mqtt_retained_messages", "Retained MQTT messages", |counts| counts.retained),
+    ("mqtt_retained_bytes", "Bytes of the retained MQTT messages, with their topics", |counts| counts.retained_bytes),
     (
         "mqtt_queued_messages",
         "Messages that wait for MQTT sessions, unacknowledged ones included",

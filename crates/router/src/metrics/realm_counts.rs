@@ -13,60 +13,23 @@ type ByRealm = Family<Labels, Gauge>;
 /// A name, a help text, and the count.
 type Held = (&'static str, &'static str, fn(&RealmCounts) -> usize);
 
+#[rustfmt::skip]
 const HELD: [Held; 11] = [
-    ("realm_sessions", "Sessions in the realm", |counts| {
-        counts.sessions
-    }),
-    (
-        "realm_subscriptions",
-        "Subscriptions in the realm",
-        |counts| counts.subscriptions,
-    ),
-    (
-        "realm_registrations",
-        "Registrations in the realm",
-        |counts| counts.registrations,
-    ),
-    (
-        "realm_definitions",
-        "Definitions of procedures, topics and errors in the realm",
-        |counts| counts.definitions,
-    ),
-    (
-        "realm_calls_open",
-        "Calls without a final result",
-        |counts| counts.calls,
-    ),
-    (
-        "realm_retained_events",
-        "Retained events in the realm",
-        |counts| counts.retained_events,
-    ),
+    ("realm_sessions", "Sessions in the realm", |counts| counts.sessions),
+    ("realm_subscriptions", "Subscriptions in the realm", |counts| counts.subscriptions),
+    ("realm_registrations", "Registrations in the realm", |counts| counts.registrations),
+    ("realm_definitions", "Definitions of procedures, topics and errors in the realm", |counts| counts.definitions),
+    ("realm_calls_open", "Calls without a final result", |counts| counts.calls),
+    ("realm_retained_events", "Retained events in the realm", |counts| counts.retained_events),
     (
         "realm_retained_bytes",
         "Bytes of the retained events, with their topics and lists",
         |counts| counts.retained_bytes,
     ),
-    (
-        "realm_recorded_events",
-        "Events in the realm's histories",
-        |counts| counts.recorded_events,
-    ),
-    (
-        "realm_recorded_bytes",
-        "Bytes of the events in the realm's histories",
-        |counts| counts.recorded_bytes,
-    ),
-    (
-        "realm_calls_waiting",
-        "Calls that wait for a free callee",
-        |counts| counts.calls_waiting,
-    ),
-    (
-        "realm_kept_call_bytes",
-        "Bytes of calls that wait or may be re-routed",
-        |counts| counts.kept_bytes,
-    ),
+    ("realm_recorded_events", "Events in the realm's histories", |counts| counts.recorded_events),
+    ("realm_recorded_bytes", "Bytes of the events in the realm's histories", |counts| counts.recorded_bytes),
+    ("realm_calls_waiting", "Calls that wait for a free callee", |counts| counts.calls_waiting),
+    ("realm_kept_call_bytes", "Bytes of calls that wait or may be re-routed", |counts| counts.kept_bytes),
 ];
 
 pub(super) fn register(

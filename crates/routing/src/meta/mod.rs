@@ -79,23 +79,12 @@ enum Answer {
 type Row = (&'static str, &'static [&'static str], Procedure);
 
 /// Every procedure, with its parameters in order.
+#[rustfmt::skip]
 static PROCEDURES: &[Row] = &[
-    (
-        "wamp.session.count",
-        &["filter_authroles"],
-        Procedure::CountSessions,
-    ),
-    (
-        "wamp.session.list",
-        &["filter_authroles", "offset", "limit"],
-        Procedure::ListSessions,
-    ),
+    ("wamp.session.count", &["filter_authroles"], Procedure::CountSessions),
+    ("wamp.session.list", &["filter_authroles", "offset", "limit"], Procedure::ListSessions),
     ("wamp.session.get", &["session_id"], Procedure::GetSession),
-    (
-        "wamp.session.kill",
-        &["session_id", "reason", "message"],
-        Procedure::Kill,
-    ),
+    ("wamp.session.kill", &["session_id", "reason", "message"], Procedure::Kill),
     (
         "wamp.session.kill_by_authid",
         &["authid", "reason", "message"],
@@ -108,142 +97,46 @@ static PROCEDURES: &[Row] = &[
             Ok(Target::Authrole(arguments.text("authrole")?.to_owned()))
         }),
     ),
-    (
-        "wamp.session.kill_all",
-        &["reason", "message"],
-        Procedure::KillMany(|_| Ok(Target::All)),
-    ),
-    (
-        "wamp.session.add_testament",
-        &["topic", "args", "kwargs", "publish_options", "scope"],
-        Procedure::AddTestament,
-    ),
-    (
-        "wamp.session.flush_testaments",
-        &["scope"],
-        Procedure::FlushTestaments,
-    ),
-    (
-        "wamp.registration.list",
-        &["session_id", "offset", "limit"],
-        Procedure::Registrations(Question::List),
-    ),
-    (
-        "wamp.registration.lookup",
-        &["procedure", "options"],
-        Procedure::Registrations(Question::Lookup),
-    ),
-    (
-        "wamp.registration.match",
-        &["procedure"],
-        Procedure::Registrations(Question::Match),
-    ),
-    (
-        "wamp.registration.get",
-        &["registration_id"],
-        Procedure::Registrations(Question::Get),
-    ),
+    ("wamp.session.kill_all", &["reason", "message"], Procedure::KillMany(|_| Ok(Target::All))),
+    ("wamp.session.add_testament", &["topic", "args", "kwargs", "publish_options", "scope"], Procedure::AddTestament),
+    ("wamp.session.flush_testaments", &["scope"], Procedure::FlushTestaments),
+    ("wamp.registration.list", &["session_id", "offset", "limit"], Procedure::Registrations(Question::List)),
+    ("wamp.registration.lookup", &["procedure", "options"], Procedure::Registrations(Question::Lookup)),
+    ("wamp.registration.match", &["procedure"], Procedure::Registrations(Question::Match)),
+    ("wamp.registration.get", &["registration_id"], Procedure::Registrations(Question::Get)),
     (
         "wamp.registration.list_callees",
         &["registration_id", "offset", "limit"],
         Procedure::Registrations(Question::Members),
     ),
-    (
-        "wamp.registration.count_callees",
-        &["registration_id"],
-        Procedure::Registrations(Question::CountMembers),
-    ),
-    (
-        "wamp.registration.remove_callee",
-        &["registration_id", "callee_id", "reason"],
-        Procedure::RemoveCallee,
-    ),
-    (
-        "wamp.subscription.list",
-        &["session_id", "offset", "limit"],
-        Procedure::Subscriptions(Question::List),
-    ),
-    (
-        "wamp.subscription.lookup",
-        &["topic", "options"],
-        Procedure::Subscriptions(Question::Lookup),
-    ),
-    (
-        "wamp.subscription.match",
-        &["topic"],
-        Procedure::Subscriptions(Question::Match),
-    ),
-    (
-        "wamp.subscription.get",
-        &["subscription_id"],
-        Procedure::Subscriptions(Question::Get),
-    ),
+    ("wamp.registration.count_callees", &["registration_id"], Procedure::Registrations(Question::CountMembers)),
+    ("wamp.registration.remove_callee", &["registration_id", "callee_id", "reason"], Procedure::RemoveCallee),
+    ("wamp.subscription.list", &["session_id", "offset", "limit"], Procedure::Subscriptions(Question::List)),
+    ("wamp.subscription.lookup", &["topic", "options"], Procedure::Subscriptions(Question::Lookup)),
+    ("wamp.subscription.match", &["topic"], Procedure::Subscriptions(Question::Match)),
+    ("wamp.subscription.get", &["subscription_id"], Procedure::Subscriptions(Question::Get)),
     (
         "wamp.subscription.list_subscribers",
         &["subscription_id", "offset", "limit"],
         Procedure::Subscriptions(Question::Members),
     ),
-    (
-        "wamp.subscription.count_subscribers",
-        &["subscription_id"],
-        Procedure::Subscriptions(Question::CountMembers),
-    ),
+    ("wamp.subscription.count_subscribers", &["subscription_id"], Procedure::Subscriptions(Question::CountMembers)),
     (
         "wamp.subscription.remove_subscriber",
         &["subscription_id", "subscriber_id", "reason"],
         Procedure::RemoveSubscriber,
     ),
     history::ROW,
-    (
-        "wamp.reflect.define",
-        &["uri", "description", "kind"],
-        Procedure::Reflect(Reflected::Define),
-    ),
-    (
-        "wamp.reflect.undefine",
-        &["uri", "kind"],
-        Procedure::Reflect(Reflected::Undefine),
-    ),
-    (
-        "wamp.reflect.describe",
-        &["uri", "kind"],
-        Procedure::Reflect(Reflected::Describe),
-    ),
-    (
-        "wamp.reflection.procedure.list",
-        &[],
-        Procedure::Reflect(Reflected::List(Kind::Procedure)),
-    ),
-    (
-        "wamp.reflection.procedure.describe",
-        &["uri"],
-        Procedure::Reflect(Reflected::DescribeOne(Kind::Procedure)),
-    ),
-    (
-        "wamp.reflection.topic.list",
-        &[],
-        Procedure::Reflect(Reflected::List(Kind::Topic)),
-    ),
-    (
-        "wamp.reflection.topic.describe",
-        &["uri"],
-        Procedure::Reflect(Reflected::DescribeOne(Kind::Topic)),
-    ),
-    (
-        "wamp.reflection.error.list",
-        &[],
-        Procedure::Reflect(Reflected::List(Kind::Error)),
-    ),
-    (
-        "wamp.reflection.error.describe",
-        &["uri"],
-        Procedure::Reflect(Reflected::DescribeOne(Kind::Error)),
-    ),
-    (
-        FORGET_DECISIONS,
-        &["authrole", "uri", "authid"],
-        Procedure::ForgetDecisions,
-    ),
+    ("wamp.reflect.define", &["uri", "description", "kind"], Procedure::Reflect(Reflected::Define)),
+    ("wamp.reflect.undefine", &["uri", "kind"], Procedure::Reflect(Reflected::Undefine)),
+    ("wamp.reflect.describe", &["uri", "kind"], Procedure::Reflect(Reflected::Describe)),
+    ("wamp.reflection.procedure.list", &[], Procedure::Reflect(Reflected::List(Kind::Procedure))),
+    ("wamp.reflection.procedure.describe", &["uri"], Procedure::Reflect(Reflected::DescribeOne(Kind::Procedure))),
+    ("wamp.reflection.topic.list", &[], Procedure::Reflect(Reflected::List(Kind::Topic))),
+    ("wamp.reflection.topic.describe", &["uri"], Procedure::Reflect(Reflected::DescribeOne(Kind::Topic))),
+    ("wamp.reflection.error.list", &[], Procedure::Reflect(Reflected::List(Kind::Error))),
+    ("wamp.reflection.error.describe", &["uri"], Procedure::Reflect(Reflected::DescribeOne(Kind::Error))),
+    (FORGET_DECISIONS, &["authrole", "uri", "authid"], Procedure::ForgetDecisions),
 ];
 
 /// Not a part of the meta API, and available without it.

@@ -116,6 +116,7 @@ const LINES: &[(&str, &str)] = &[
 ];
 
 /// Headers of version 2 behind their signature, and what is read from them.
+#[rustfmt::skip]
 const HEADERS: &[(&str, &str, &str)] = &[
     ("TCP4", "21 11 000c FOUR 414d", "192.0.2.1:56324 |AM"),
     ("TCP6", "21 21 0024 SIX", "[2001:db8::1]:56324 |"),
@@ -123,59 +124,19 @@ const HEADERS: &[(&str, &str, &str)] = &[
     ("local with addresses", "20 11 000c FOUR", "- |"),
     ("local with anything", "20 ff 0003 010203 41", "- |A"),
     ("unspecified", "21 00 0003 010203 41", "- |A"),
-    (
-        "fields",
-        "21 11 0015 FOUR 01 0002 6832 05 0001 00",
-        "192.0.2.1:56324 |",
-    ),
-    (
-        "unknown field",
-        "21 11 000f FOUR ee 0000",
-        "192.0.2.1:56324 |",
-    ),
+    ("fields", "21 11 0015 FOUR 01 0002 6832 05 0001 00", "192.0.2.1:56324 |"),
+    ("unknown field", "21 11 000f FOUR ee 0000", "192.0.2.1:56324 |"),
     ("Unix", "21 31 00d8 ZEROS 41", "- |A"),
-    (
-        "short Unix",
-        "21 31 00d7 ZEROS",
-        "malformed: the length of the addresses",
-    ),
-    (
-        "short",
-        "21 11 000b c0000201 c6336401 dc04 01",
-        "malformed: the length of the addresses",
-    ),
-    (
-        "datagram",
-        "21 12 000c FOUR",
-        "malformed: the address family",
-    ),
-    (
-        "no family",
-        "21 41 000c FOUR",
-        "malformed: the address family",
-    ),
+    ("short Unix", "21 31 00d7 ZEROS", "malformed: the length of the addresses"),
+    ("short", "21 11 000b c0000201 c6336401 dc04 01", "malformed: the length of the addresses"),
+    ("datagram", "21 12 000c FOUR", "malformed: the address family"),
+    ("no family", "21 41 000c FOUR", "malformed: the address family"),
     ("no command", "22 11 000c FOUR", "malformed: the command"),
     ("no version", "11 11 000c FOUR", "malformed: the version"),
-    (
-        "half a field",
-        "21 11 000e FOUR 01 00",
-        "malformed: the additional fields",
-    ),
-    (
-        "field too long",
-        "21 11 000f FOUR 01 0001",
-        "malformed: the additional fields",
-    ),
-    (
-        "short checksum",
-        "21 11 0010 FOUR 03 0001 00",
-        "malformed: the additional fields",
-    ),
-    (
-        "too long",
-        "21 11 0ff1",
-        "a PROXY protocol header of 4097 bytes, where 4096 are the maximum",
-    ),
+    ("half a field", "21 11 000e FOUR 01 00", "malformed: the additional fields"),
+    ("field too long", "21 11 000f FOUR 01 0001", "malformed: the additional fields"),
+    ("short checksum", "21 11 0010 FOUR 03 0001 00", "malformed: the additional fields"),
+    ("too long", "21 11 0ff1", "a PROXY protocol header of 4097 bytes, where 4096 are the maximum"),
     ("incomplete", "21 11 000d FOUR", "more"),
     ("only fixed", "21 11 000c", "more"),
 ];

@@ -34,37 +34,14 @@ fn bad_files_are_named() {
             .collect(),
         ..papers.files()
     };
+    #[rustfmt::skip]
     let cases = [
-        (
-            with("none.pem", "server.key", None),
-            "none.pem",
-            "certificates in PEM",
-        ),
-        (
-            with("empty.pem", "server.key", None),
-            "empty.pem",
-            "found none",
-        ),
-        (
-            with("server.pem", "none.key", None),
-            "none.key",
-            "a private key in PEM",
-        ),
-        (
-            with("server.pem", "empty.pem", None),
-            "empty.pem",
-            "a private key in PEM",
-        ),
-        (
-            with("server.pem", "client.key", None),
-            "server.pem",
-            "certificate and key",
-        ),
-        (
-            with("server.pem", "server.key", Some("none.pem")),
-            "none.pem",
-            "certificates in PEM",
-        ),
+        (with("none.pem", "server.key", None), "none.pem", "certificates in PEM"),
+        (with("empty.pem", "server.key", None), "empty.pem", "found none"),
+        (with("server.pem", "none.key", None), "none.key", "a private key in PEM"),
+        (with("server.pem", "empty.pem", None), "empty.pem", "a private key in PEM"),
+        (with("server.pem", "client.key", None), "server.pem", "certificate and key"),
+        (with("server.pem", "server.key", Some("none.pem")), "none.pem", "certificates in PEM"),
     ];
     for (files, name, what) in cases {
         assert_refused(&files, name, what);

@@ -54,22 +54,11 @@ const MESSAGES: &[(Serializer, &str, &str)] = &[
 ];
 
 /// Such an extension with other content is no undefined.
+#[rustfmt::skip]
 const REFUSED: &[(Serializer, &str, &str)] = &[
-    (
-        Serializer::MsgPack,
-        "942001 81 a56d61746368 d40001 a161",
-        "expected text, found extension type",
-    ),
-    (
-        Serializer::MsgPack,
-        "942001 81 a56d61746368 d40100 a161",
-        "expected text, found extension type",
-    ),
-    (
-        Serializer::MsgPack,
-        "942001 81 a56d61746368 d400",
-        "expected text, found extension type",
-    ),
+    (Serializer::MsgPack, "942001 81 a56d61746368 d40001 a161", "expected text, found extension type"),
+    (Serializer::MsgPack, "942001 81 a56d61746368 d40100 a161", "expected text, found extension type"),
+    (Serializer::MsgPack, "942001 81 a56d61746368 d400", "expected text, found extension type"),
 ];
 
 fn bytes(hexadecimal: &str) -> Vec<u8> {

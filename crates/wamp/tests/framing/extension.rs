@@ -9,6 +9,7 @@ fn response(config: &DeflateConfig, offers: &[&str]) -> Result<Option<String>, H
 }
 
 /// Offers, and the parameters that a server accepts by default.
+#[rustfmt::skip]
 const OFFERS: &[(&[&str], Option<&str>)] = &[
     (&[], None),
     (&[""], None),
@@ -17,32 +18,17 @@ const OFFERS: &[(&[&str], Option<&str>)] = &[
     (&["foo; bar=1, Permessage-Deflate"], Some("")),
     (&["foo", "permessage-deflate"], Some("")),
     (&["permessage-deflate; client_max_window_bits"], Some("")),
-    (
-        &["permessage-deflate; client_max_window_bits=9"],
-        Some("; client_max_window_bits=9"),
-    ),
-    (
-        &["permessage-deflate; client_max_window_bits=\"9\""],
-        Some("; client_max_window_bits=9"),
-    ),
-    (
-        &["permessage-deflate; server_max_window_bits = 12"],
-        Some("; server_max_window_bits=12"),
-    ),
-    (
-        &["permessage-deflate; server_max_window_bits=15"],
-        Some("; server_max_window_bits=15"),
-    ),
+    (&["permessage-deflate; client_max_window_bits=9"], Some("; client_max_window_bits=9")),
+    (&["permessage-deflate; client_max_window_bits=\"9\""], Some("; client_max_window_bits=9")),
+    (&["permessage-deflate; server_max_window_bits = 12"], Some("; server_max_window_bits=12")),
+    (&["permessage-deflate; server_max_window_bits=15"], Some("; server_max_window_bits=15")),
     (
         &["permessage-deflate;server_no_context_takeover;client_no_context_takeover"],
         Some("; server_no_context_takeover; client_no_context_takeover"),
     ),
     // A window of 256 bytes is beyond the compressor: on to the next offer.
     (&["permessage-deflate; server_max_window_bits=8"], None),
-    (
-        &["permessage-deflate; server_max_window_bits=8, permessage-deflate"],
-        Some(""),
-    ),
+    (&["permessage-deflate; server_max_window_bits=8, permessage-deflate"], Some("")),
 ];
 
 /// Parameters that no offer may have (RFC 7692, section 7.1).

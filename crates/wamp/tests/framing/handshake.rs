@@ -66,49 +66,20 @@ fn a_plain_request_is_told_apart() {
 }
 
 /// What of the good request is replaced, by what, and how that is refused.
+#[rustfmt::skip]
 const BAD_REQUESTS: &[(&str, &str, u16, &str)] = &[
     ("GET", "POST", 405, "expected an upgrade by GET"),
     ("GET ", "GET", 400, "not an HTTP request"),
     ("GET", "G\u{7F}T", 400, "not an HTTP request"),
     ("HTTP/1.1", "HTTP/1.0", 505, "expected HTTP/1.1"),
     ("HTTP/1.1", "HTTP/2.0", 505, "expected HTTP/1.1"),
-    (
-        "Upgrade: WebSocket",
-        "Upgrade: h2c",
-        426,
-        "expected an upgrade to WebSocket",
-    ),
-    (
-        "Connection: keep-alive, upgrade",
-        "X: y",
-        400,
-        "missing or wrong header Connection",
-    ),
-    (
-        "Connection: keep",
-        "No colon\r\nX: keep",
-        400,
-        "not an HTTP request",
-    ),
+    ("Upgrade: WebSocket", "Upgrade: h2c", 426, "expected an upgrade to WebSocket"),
+    ("Connection: keep-alive, upgrade", "X: y", 400, "missing or wrong header Connection"),
+    ("Connection: keep", "No colon\r\nX: keep", 400, "not an HTTP request"),
     ("Host", "X-Host", 400, "missing or wrong header Host"),
-    (
-        "Host:",
-        "Host: other\r\nHost:",
-        400,
-        "missing or wrong header Host",
-    ),
-    (
-        "Version: 13",
-        "Version: 8",
-        426,
-        "expected Sec-WebSocket-Version 13",
-    ),
-    (
-        "-Version: 13",
-        "-V: 13",
-        400,
-        "missing or wrong header Sec-WebSocket-Version",
-    ),
+    ("Host:", "Host: other\r\nHost:", 400, "missing or wrong header Host"),
+    ("Version: 13", "Version: 8", 426, "expected Sec-WebSocket-Version 13"),
+    ("-Version: 13", "-V: 13", 400, "missing or wrong header Sec-WebSocket-Version"),
 ];
 
 fn check_refused(from: &str, to: &str, status: u16, text: &str) {

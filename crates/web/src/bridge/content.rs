@@ -66,45 +66,22 @@ mod tests {
     #[test]
     fn types() {
         let other = |kind: &[u8]| Err(Refusal::ContentType(kind.to_vec()));
+        #[rustfmt::skip]
         let rows: &[(&[u8], Checked, Checked)] = &[
             (b"application/json", Ok(()), Ok(())),
             (b" Application/JSON ;Charset = UTF-8", Ok(()), Ok(())),
             (b"application/json; charset=utf8", Ok(()), Ok(())),
-            (
-                b"application/json; version=1; charset=utf-8",
-                Ok(()),
-                Ok(()),
-            ),
+            (b"application/json; version=1; charset=utf-8", Ok(()), Ok(())),
             (b"application/json; plain", Ok(()), Ok(())),
             (b"", other(b""), Ok(())),
             (b"text/plain; charset=utf-8", other(b"text/plain"), Ok(())),
             (b"application/json; charset=\"utf-8\"", Ok(()), Ok(())),
             (b"application/json;charset=\"UTF-8\"", Ok(()), Ok(())),
-            (
-                b"application/json; charset=\"utf-8",
-                Err(Refusal::Charset),
-                Err(Refusal::Charset),
-            ),
-            (
-                b"application/json; charset=\"latin1\"",
-                Err(Refusal::Charset),
-                Err(Refusal::Charset),
-            ),
-            (
-                b"application/json; charset=utf-8; charset=utf-8",
-                Err(Refusal::Charset),
-                Err(Refusal::Charset),
-            ),
-            (
-                b"application/json; a=b=c",
-                Err(Refusal::Charset),
-                Err(Refusal::Charset),
-            ),
-            (
-                b"text/plain; charset=utf-16",
-                other(b"text/plain"),
-                Err(Refusal::Charset),
-            ),
+            (b"application/json; charset=\"utf-8", Err(Refusal::Charset), Err(Refusal::Charset)),
+            (b"application/json; charset=\"latin1\"", Err(Refusal::Charset), Err(Refusal::Charset)),
+            (b"application/json; charset=utf-8; charset=utf-8", Err(Refusal::Charset), Err(Refusal::Charset)),
+            (b"application/json; a=b=c", Err(Refusal::Charset), Err(Refusal::Charset)),
+            (b"text/plain; charset=utf-16", other(b"text/plain"), Err(Refusal::Charset)),
             (b"\xff", other(b"\xff"), Ok(())),
         ];
         for (given, as_json, as_any) in rows {

@@ -61,16 +61,8 @@ type Timed = (&'static str, u64);
 /// The schedule: the short command and the full one of each step.
 #[rustfmt::skip]
 const STEPS: &[(&str, Timed, Timed)] = &[
-    (
-        "rpc",
-        ("rpc --seconds 0.5", 36),
-        ("rpc --seconds 2 --runs 9", 180),
-    ),
-    (
-        "rpc-in-flight",
-        ("rpc --outstanding 64 --seconds 0.5 --runs 3", 22),
-        ("rpc --outstanding 64 --seconds 2", 100),
-    ),
+    ("rpc", ("rpc --seconds 0.5", 36), ("rpc --seconds 2 --runs 9", 180)),
+    ("rpc-in-flight", ("rpc --outstanding 64 --seconds 0.5 --runs 3", 22), ("rpc --outstanding 64 --seconds 2", 100)),
     (
         "rpc-quiet",
         ("rpc --rate 200 --placement split --seconds 0.5 --runs 2", 10),
@@ -81,36 +73,16 @@ const STEPS: &[(&str, Timed, Timed)] = &[
         ("rpc --spin --placement split --seconds 0.5 --runs 3", 12),
         ("rpc --spin --placement split --seconds 2", 50),
     ),
-    (
-        "handshake",
-        ("handshake --seconds 0.5 --runs 3", 12),
-        ("handshake --seconds 2", 50),
-    ),
+    ("handshake", ("handshake --seconds 0.5 --runs 3", 12), ("handshake --seconds 2", 50)),
     (
         "handshake-scaling",
         ("handshake --scaling 1,2,4 --scaling-connections 20000", 10),
         ("handshake --scaling 1,2,4", 90),
     ),
-    (
-        "echo",
-        ("echo --seconds 0.5 --runs 3", 12),
-        ("echo --seconds 2", 50),
-    ),
-    (
-        "stream",
-        ("stream --seconds 0.3 --runs 3", 45),
-        ("stream --seconds 2", 290),
-    ),
-    (
-        "stream-unix",
-        ("stream --socket unix --seconds 0.2 --runs 2", 22),
-        ("stream --socket unix --seconds 1", 170),
-    ),
-    (
-        "accept",
-        ("accept --connections 6000 --at-once 500 --delay 50ms --floor", 8),
-        ("accept --floor", 100),
-    ),
+    ("echo", ("echo --seconds 0.5 --runs 3", 12), ("echo --seconds 2", 50)),
+    ("stream", ("stream --seconds 0.3 --runs 3", 45), ("stream --seconds 2", 290)),
+    ("stream-unix", ("stream --socket unix --seconds 0.2 --runs 2", 22), ("stream --socket unix --seconds 1", 170)),
+    ("accept", ("accept --connections 6000 --at-once 500 --delay 50ms --floor", 8), ("accept --floor", 100)),
     (
         "pubsub-profiles",
         ("pubsub --profile 1,7,10,17,22 --seconds 1 --runs 3", 50),
@@ -153,26 +125,14 @@ const STEPS: &[(&str, Timed, Timed)] = &[
         (concat!("pubsub --max --clients 500 --seconds 1 --runs 3 ",
                  "--case uds-rawsocket-msgpack --case tcp-websocket-json"), 240),
     ),
-    (
-        "node",
-        ("node --native --seconds 1 --warm-up 0.5 --runs 3", 15),
-        ("node", 200),
-    ),
-    (
-        "oslo",
-        ("oslo --only rates --seconds 0.5 --runs 3", 25),
-        ("oslo --only rates --seconds 2", 110),
-    ),
+    ("node", ("node --native --seconds 1 --warm-up 0.5 --runs 3", 15), ("node", 200)),
+    ("oslo", ("oslo --only rates --seconds 0.5 --runs 3", 25), ("oslo --only rates --seconds 2", 110)),
     (
         "oslo-delays",
         ("oslo --only delays --delays 0ms,10ms,50ms --repeat 20 --runs 1", 10),
         ("oslo --only delays", 300),
     ),
-    (
-        "amqp",
-        ("amqp --seconds 0.5 --runs 3", 30),
-        ("amqp --seconds 2", 120),
-    ),
+    ("amqp", ("amqp --seconds 0.5 --runs 3", 30), ("amqp --seconds 2", 120)),
     (
         "mqtt",
         ("mqtt --seconds 0.2 --runs 1 --clients 2000 --settle 0 --placement split", 13),
@@ -184,21 +144,9 @@ const STEPS: &[(&str, Timed, Timed)] = &[
                  "--scale 0.1 --limit 5 --after 1"), 15),
         ("hostile", 300),
     ),
-    (
-        "join",
-        ("join --seconds 0.5 --runs 2 --placement split", 10),
-        ("join", 70),
-    ),
-    (
-        "http",
-        ("http --seconds 0.2 --runs 2 --placement split", 5),
-        ("http --seconds 1 --placement split", 25),
-    ),
-    (
-        "footprint",
-        ("footprint --sessions 200,1000 --starts 5", 6),
-        ("footprint", 30),
-    ),
+    ("join", ("join --seconds 0.5 --runs 2 --placement split", 10), ("join", 70)),
+    ("http", ("http --seconds 0.2 --runs 2 --placement split", 5), ("http --seconds 1 --placement split", 25)),
+    ("footprint", ("footprint --sessions 200,1000 --starts 5", 6), ("footprint", 30)),
 ];
 
 /// Approximate time to start and stop a peer.

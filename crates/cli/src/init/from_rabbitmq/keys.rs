@@ -44,43 +44,26 @@ struct User {
 }
 
 /// Beginnings of keys that are left out, each with the reason.
+#[rustfmt::skip]
 const LEFT_OUT: &[(&str, &str)] = &[
     ("auth_ldap.", "there is no LDAP"),
-    (
-        "cluster_formation.",
-        "nodes share vhosts by `replicated`, not by a cluster",
-    ),
-    (
-        "cluster_",
-        "nodes share vhosts by `replicated`, not by a cluster",
-    ),
+    ("cluster_formation.", "nodes share vhosts by `replicated`, not by a cluster"),
+    ("cluster_", "nodes share vhosts by `replicated`, not by a cluster"),
     ("collect_statistics", "figures are always the present ones"),
     ("management.load_definitions", DEFINITIONS),
     ("load_definitions", DEFINITIONS),
     ("definitions.", DEFINITIONS),
-    (
-        "log.",
-        "the log goes to the standard error stream; `--loglevel` filters it",
-    ),
+    ("log.", "the log goes to the standard error stream; `--loglevel` filters it"),
     ("mqtt.", "add a transport of type `mqtt` with `vhost`"),
     ("net_ticktime", "it is about clusters of Erlang"),
     ("prometheus.path", "the path is /metrics"),
-    (
-        "prometheus.return_per_object_metrics",
-        "the path /metrics/per-object has the metrics of each object",
-    ),
+    ("prometheus.return_per_object_metrics", "the path /metrics/per-object has the metrics of each object"),
     ("queue_master_locator", "a queue is on its vhost's node"),
     ("stomp.", "there is no STOMP"),
     ("stream.", "the stream protocol is not spoken"),
     ("tcp_listen_options.", "sockets are tuned by the node"),
-    (
-        "vm_memory_high_watermark.relative",
-        "messages have a bound in bytes: `limits.memory_bytes_max`",
-    ),
-    (
-        "disk_free_limit.relative",
-        "the bound is in bytes: `limits.disk_free_bytes_min`",
-    ),
+    ("vm_memory_high_watermark.relative", "messages have a bound in bytes: `limits.memory_bytes_max`"),
+    ("disk_free_limit.relative", "the bound is in bytes: `limits.disk_free_bytes_min`"),
     ("web_", "there are no plugins"),
 ];
 

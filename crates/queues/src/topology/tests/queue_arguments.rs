@@ -253,71 +253,18 @@ const ALL_ARGUMENTS: &str = "x-message-ttl=1000 x-expires=100000 x-max-length=5 
     x-single-active-consumer=true x-queue-mode=lazy x-queue-version=2";
 
 /// Each of them, another value, and its name, value and kind in the broker's words.
+#[rustfmt::skip]
 const ARGUMENTS: [(&str, &str, &str, &str, &str); 10] = [
-    (
-        "x-message-ttl=1000",
-        "1001",
-        "x-message-ttl",
-        "1000",
-        "signedint",
-    ),
-    (
-        "x-expires=100000",
-        "long:100001",
-        "x-expires",
-        "100000",
-        "signedint",
-    ),
+    ("x-message-ttl=1000", "1001", "x-message-ttl", "1000", "signedint"),
+    ("x-expires=100000", "long:100001", "x-expires", "100000", "signedint"),
     ("x-max-length=5 ", "6", "x-max-length", "5", "signedint"),
-    (
-        "x-max-length-bytes=50",
-        "51",
-        "x-max-length-bytes",
-        "50",
-        "signedint",
-    ),
-    (
-        "x-overflow=reject-publish",
-        "drop-head",
-        "x-overflow",
-        "reject-publish",
-        "longstr",
-    ),
-    (
-        "x-dead-letter-exchange=a",
-        "b",
-        "x-dead-letter-exchange",
-        "a",
-        "longstr",
-    ),
-    (
-        "x-dead-letter-routing-key=k",
-        "l",
-        "x-dead-letter-routing-key",
-        "k",
-        "longstr",
-    ),
-    (
-        "x-single-active-consumer=true",
-        "false",
-        "x-single-active-consumer",
-        "true",
-        "bool",
-    ),
-    (
-        "x-queue-mode=lazy",
-        "default",
-        "x-queue-mode",
-        "lazy",
-        "longstr",
-    ),
-    (
-        "x-queue-version=2",
-        "1",
-        "x-queue-version",
-        "2",
-        "signedint",
-    ),
+    ("x-max-length-bytes=50", "51", "x-max-length-bytes", "50", "signedint"),
+    ("x-overflow=reject-publish", "drop-head", "x-overflow", "reject-publish", "longstr"),
+    ("x-dead-letter-exchange=a", "b", "x-dead-letter-exchange", "a", "longstr"),
+    ("x-dead-letter-routing-key=k", "l", "x-dead-letter-routing-key", "k", "longstr"),
+    ("x-single-active-consumer=true", "false", "x-single-active-consumer", "true", "bool"),
+    ("x-queue-mode=lazy", "default", "x-queue-mode", "lazy", "longstr"),
+    ("x-queue-version=2", "1", "x-queue-version", "2", "signedint"),
 ];
 
 #[test]
