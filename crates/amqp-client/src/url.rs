@@ -191,66 +191,46 @@ mod tests {
 
     #[test]
     fn urls_are_read() {
-        check("rabbit://", "localhost:5672 as guest:guest on /");
-        check("rabbit://h", "h:5672 as guest:guest on /");
-        check("rabbit://h:1/", "h:1 as guest:guest on /");
-        check("rabbit://h:1//", "h:1 as guest:guest on /");
-        check("rabbit://h:1/%2F", "h:1 as guest:guest on /");
-        check("rabbit://h:1/a%20b", "h:1 as guest:guest on a b");
-        check("rabbit://u:p@h/v", "h:5672 as u:p on v");
-        check("kombu+rabbit://u%40x:p%3A%2f@h/v", "h:5672 as u@x:p:/ on v");
-        check("amqp://u:100%@[::1]:5673/", "[::1]:5673 as u:100% on /");
-        check("rabbit://u:p:q@h", "h:5672 as u:p:q on /");
-        check("rabbit://a:b@c:1,d:e@f:2/v", "c:1 as a:b, f:2 as d:e on v");
-        check(
-            "h:1",
-            r#""h:1" has no scheme, expected rabbit://user:password@host:port/vhost"#,
-        );
-        check(
-            "amqps://h",
-            "TLS is not supported here: amqps://, expected rabbit:// and a port without TLS",
-        );
-        check(
-            "rabbit://h/?ssl=1",
-            "TLS is not supported here: ?ssl=1, expected a port without TLS",
-        );
-        check(
-            "rabbit://h/?heartbeat=5",
-            "the setting ?heartbeat=5 is not supported here, expected a URL without settings",
-        );
-        check(
-            "rabbit://h:x/",
-            r#""x" in "h:x" is no port, expected 1 to 65535"#,
-        );
-        check(
-            "rabbit://h:0/",
-            r#""0" in "h:0" is no port, expected 1 to 65535"#,
-        );
-        check("rabbit://h:1/v@x", "h:1 as guest:guest on v@x");
+        #[rustfmt::skip]
+        let rows: &[(&str, &str)] = &[
+            ("rabbit://", "localhost:5672 as guest:guest on /"),
+            ("rabbit://h", "h:5672 as guest:guest on /"),
+            ("rabbit://h:1/", "h:1 as guest:guest on /"),
+            ("rabbit://h:1//", "h:1 as guest:guest on /"),
+            ("rabbit://h:1/%2F", "h:1 as guest:guest on /"),
+            ("rabbit://h:1/a%20b", "h:1 as guest:guest on a b"),
+            ("rabbit://u:p@h/v", "h:5672 as u:p on v"),
+            ("kombu+rabbit://u%40x:p%3A%2f@h/v", "h:5672 as u@x:p:/ on v"),
+            ("amqp://u:100%@[::1]:5673/", "[::1]:5673 as u:100% on /"),
+            ("rabbit://u:p:q@h", "h:5672 as u:p:q on /"),
+            ("rabbit://a:b@c:1,d:e@f:2/v", "c:1 as a:b, f:2 as d:e on v"),
+            ("h:1", r#""h:1" has no scheme, expected rabbit://user:password@host:port/vhost"#),
+            ("amqps://h", "TLS is not supported here: amqps://, expected rabbit:// and a port without TLS"),
+            ("rabbit://h/?ssl=1", "TLS is not supported here: ?ssl=1, expected a port without TLS"),
+            ("rabbit://h/?heartbeat=5",
+                "the setting ?heartbeat=5 is not supported here, expected a URL without settings"),
+            ("rabbit://h:x/", r#""x" in "h:x" is no port, expected 1 to 65535"#),
+            ("rabbit://h:0/", r#""0" in "h:0" is no port, expected 1 to 65535"#),
+            ("rabbit://h:1/v@x", "h:1 as guest:guest on v@x"),
+        ];
+        for &(text, expected) in rows {
+            check(text, expected);
+        }
     }
 
     #[test]
     fn no_error_shows_a_part_of_a_password() {
-        check(
-            "u:hidden@h",
-            "the URL has no scheme, expected rabbit://user:password@host:port/vhost",
-        );
-        check(
-            "u:hidden@h://",
-            "the URL has no scheme, expected rabbit://user:password@host:port/vhost",
-        );
-        check(
-            "amqp://u:hidden/s@h/v",
-            "a / or ? in the user or the password, expected %2F or %3F",
-        );
-        check(
-            "amqp://u:hidden?s@h/v",
-            "a / or ? in the user or the password, expected %2F or %3F",
-        );
-        check(
-            "amqp://u:hidden%ff@h/v",
-            "the user or the password is no UTF-8 behind its escapes",
-        );
-        check("rabbit://h/%ff", r#""%ff" is no UTF-8 behind its escapes"#);
+        #[rustfmt::skip]
+        let rows = [
+            ("u:hidden@h", "the URL has no scheme, expected rabbit://user:password@host:port/vhost"),
+            ("u:hidden@h://", "the URL has no scheme, expected rabbit://user:password@host:port/vhost"),
+            ("amqp://u:hidden/s@h/v", "a / or ? in the user or the password, expected %2F or %3F"),
+            ("amqp://u:hidden?s@h/v", "a / or ? in the user or the password, expected %2F or %3F"),
+            ("amqp://u:hidden%ff@h/v", "the user or the password is no UTF-8 behind its escapes"),
+            ("rabbit://h/%ff", r#""%ff" is no UTF-8 behind its escapes"#),
+        ];
+        for (text, expected) in rows {
+            check(text, expected);
+        }
     }
 }

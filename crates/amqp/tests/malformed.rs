@@ -103,34 +103,20 @@ fn content_headers() {
     };
     check(60, b"\0\0", "None");
     check(60, b"\x04\0\x02ab", r#"Some("ab")"#);
-    // Passed on, but not shown.
-    check(60, b"\x04\0\x02\xff\xfe", "None");
-    check(
-        50,
-        b"\0\0",
-        "a content header of class 50, expected 60 (basic)",
-    );
-    check(
-        60,
-        b"\0",
-        "in a content header: the bytes end within an argument",
-    );
-    check(
-        60,
-        b"\x04\0\x05ab",
-        "in a content header: the bytes end within an argument",
-    );
-    check(
-        60,
-        b"\0\0ab",
-        "in a content header: 2 bytes behind the last argument",
-    );
-    check(60, b"\0\x01", "unknown property flags 0x0001");
-    check(
-        60,
-        b"\x20\0\0\0\0\x03\x01aQ",
-        "in a content header: a field value of unknown kind 0x51",
-    );
+    #[rustfmt::skip]
+    let rows: &[(_, &[u8], &str)] = &[
+        // Passed on, but not shown.
+        (60, b"\x04\0\x02\xff\xfe", "None"),
+        (50, b"\0\0", "a content header of class 50, expected 60 (basic)"),
+        (60, b"\0", "in a content header: the bytes end within an argument"),
+        (60, b"\x04\0\x05ab", "in a content header: the bytes end within an argument"),
+        (60, b"\0\0ab", "in a content header: 2 bytes behind the last argument"),
+        (60, b"\0\x01", "unknown property flags 0x0001"),
+        (60, b"\x20\0\0\0\0\x03\x01aQ", "in a content header: a field value of unknown kind 0x51"),
+    ];
+    for &(class, bytes, expected) in rows {
+        check(class, bytes, expected);
+    }
 }
 
 #[test]

@@ -282,34 +282,24 @@ mod tests {
             let metric = Metric::of(name);
             assert_eq!((metric.label.as_str(), metric.unit), (label, unit));
         }
-        check("rtt_p99_9_us", "round trip p99.9", Unit::Microseconds);
-        check(
-            "router_cpu_us_per_call",
-            "router CPU per call",
-            Unit::Microseconds,
-        );
-        check("calls_per_s", "calls", Unit::PerSecond);
-        check("mbit_per_s", "throughput", Unit::MegabitsPerSecond);
-        check("in_mbit_per_s", "in", Unit::MegabitsPerSecond);
-        check(
-            "server_cpu_ns_per_byte",
-            "server CPU per byte",
-            Unit::Nanoseconds,
-        );
-        check(
-            "router_bytes_per_session",
-            "router memory per session",
-            Unit::Bytes,
-        );
-        check("router_pss_bytes", "router memory (PSS)", Unit::Bytes);
-        check(
-            "caller_messages_per_read",
-            "caller messages per read",
-            Unit::Number,
-        );
-        check("established", "established", Unit::Number);
-        check("duration_s", "duration", Unit::Seconds);
-        check("router_busy_cores", "router busy", Unit::Cores);
+        #[rustfmt::skip]
+        let rows = [
+            ("rtt_p99_9_us", "round trip p99.9", Unit::Microseconds),
+            ("router_cpu_us_per_call", "router CPU per call", Unit::Microseconds),
+            ("calls_per_s", "calls", Unit::PerSecond),
+            ("mbit_per_s", "throughput", Unit::MegabitsPerSecond),
+            ("in_mbit_per_s", "in", Unit::MegabitsPerSecond),
+            ("server_cpu_ns_per_byte", "server CPU per byte", Unit::Nanoseconds),
+            ("router_bytes_per_session", "router memory per session", Unit::Bytes),
+            ("router_pss_bytes", "router memory (PSS)", Unit::Bytes),
+            ("caller_messages_per_read", "caller messages per read", Unit::Number),
+            ("established", "established", Unit::Number),
+            ("duration_s", "duration", Unit::Seconds),
+            ("router_busy_cores", "router busy", Unit::Cores),
+        ];
+        for (name, label, unit) in rows {
+            check(name, label, unit);
+        }
     }
 
     #[test]

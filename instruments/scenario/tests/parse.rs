@@ -15,114 +15,68 @@ fn refused(lines: &str, line: usize, reason: &str) {
 
 #[test]
 fn lines_that_mean_nothing() {
-    refused("B> CALL 1 {} x", 5, "expected B: join or B: connect before");
-    refused(
-        "A> CALLS 1 {} x",
-        5,
-        "a message's name such as SUBSCRIBE, or a list, found \"CALLS\"",
-    );
-    refused("A> CALL 1 {", 5, "the line ends");
-    refused("nodes", 5, "expected a sentence: the difference");
-    refused(
-        "A> CALL 1 {a=1 b=2} x",
-        5,
-        "expected , or }, found \"b=2} x\"",
-    );
-    refused("A> CALL 1 {a, a=2} x", 5, "a is there twice");
-    refused("A> CALL 1 {!a} x", 5, "! is for received ones");
-    refused("A> CALL * {} x", 5, "* is for received ones");
-    refused(
-        "A< EVENT *session 1 {}",
-        5,
-        "*session: expected one of *, *id",
-    );
-    refused("A< EVENT 1 1 {!a=1}", 5, "expected no value for !a");
-    refused(
-        "A> CALL 1 {} x [0x0]",
-        5,
-        "an even number of hexadecimal digits",
-    );
-    refused("A> CALL 1 {} x [\"a]", 5, "a quotation mark at the end");
-    refused("A> CALL 1 {} x [\"\\x\"]", 5, "text as JSON has it");
-    refused("A> CALL 1 {} #.x", 5, "expected a name behind #");
-    refused(
-        "A> CALL 1 {} #g",
-        5,
-        "#g: expected a message before that binds it",
-    );
-    refused(
-        "A> CALL 1 {} #g.x",
-        5,
-        "#g: expected a message before that binds it",
-    );
-    refused(
-        "A< EVENT #g #p {topic=#h.x}",
-        5,
-        "#h: expected a message before",
-    );
+    #[rustfmt::skip]
+    let rows = [
+        ("B> CALL 1 {} x", 5, "expected B: join or B: connect before"),
+        ("A> CALLS 1 {} x", 5, "a message's name such as SUBSCRIBE, or a list, found \"CALLS\""),
+        ("A> CALL 1 {", 5, "the line ends"),
+        ("nodes", 5, "expected a sentence: the difference"),
+        ("A> CALL 1 {a=1 b=2} x", 5, "expected , or }, found \"b=2} x\""),
+        ("A> CALL 1 {a, a=2} x", 5, "a is there twice"),
+        ("A> CALL 1 {!a} x", 5, "! is for received ones"),
+        ("A> CALL * {} x", 5, "* is for received ones"),
+        ("A< EVENT *session 1 {}", 5, "*session: expected one of *, *id"),
+        ("A< EVENT 1 1 {!a=1}", 5, "expected no value for !a"),
+        ("A> CALL 1 {} x [0x0]", 5, "an even number of hexadecimal digits"),
+        ("A> CALL 1 {} x [\"a]", 5, "a quotation mark at the end"),
+        ("A> CALL 1 {} x [\"\\x\"]", 5, "text as JSON has it"),
+        ("A> CALL 1 {} #.x", 5, "expected a name behind #"),
+        ("A> CALL 1 {} #g", 5, "#g: expected a message before that binds it"),
+        ("A> CALL 1 {} #g.x", 5, "#g: expected a message before that binds it"),
+        ("A< EVENT #g #p {topic=#h.x}", 5, "#h: expected a message before"),
+    ];
+    for (lines, line, reason) in rows {
+        refused(lines, line, reason);
+    }
 }
 
 #[test]
 fn sessions_that_cannot_be() {
-    refused(
-        "A: sleep 3",
-        5,
-        "expected join, connect, leave, drop or nothing",
-    );
-    refused("A: join", 5, "expected A to leave before it starts again");
-    refused(
-        "B: join feature=x",
-        5,
-        "expected features=… or serializer=…",
-    );
-    refused(
-        "B: join features=callee",
-        5,
-        "expected ROLE.FEATURE, found \"callee\"",
-    );
-    refused(
-        "B: join serializer=bson",
-        5,
-        "expected json, msgpack or cbor",
-    );
-    refused("A: nothing", 5, "expected the number of a request");
-    refused("a> CALL 1 {} x", 5, "expected A: …, A> …");
-    refused("A: leave\nA> CALL 1 {} x", 6, "expected A: join");
-    refused("[1", 5, "found \"[1\"");
+    #[rustfmt::skip]
+    let rows = [
+        ("A: sleep 3", 5, "expected join, connect, leave, drop or nothing"),
+        ("A: join", 5, "expected A to leave before it starts again"),
+        ("B: join feature=x", 5, "expected features=… or serializer=…"),
+        ("B: join features=callee", 5, "expected ROLE.FEATURE, found \"callee\""),
+        ("B: join serializer=bson", 5, "expected json, msgpack or cbor"),
+        ("A: nothing", 5, "expected the number of a request"),
+        ("a> CALL 1 {} x", 5, "expected A: …, A> …"),
+        ("A: leave\nA> CALL 1 {} x", 6, "expected A: join"),
+        ("[1", 5, "found \"[1\""),
+    ];
+    for (lines, line, reason) in rows {
+        refused(lines, line, reason);
+    }
 }
 
 #[test]
 fn blocks() {
-    refused(
-        "any order\nA< EVENT 1 1 {}\nend",
-        7,
-        "two messages or more to one session",
-    );
-    refused(
-        "any order\nA> CALL 1 {} x\nend",
-        6,
-        "expected messages that come",
-    );
-    refused("any order\nA<? EVENT 1 1 {}\nend", 6, "nothing optional");
-    refused(
-        "either\nA< EVENT 1 1 {}\nend",
-        7,
-        "two alternatives or more",
-    );
-    refused(
-        "either\nA> CALL 1 {} x\nor\nA< closed\nend",
-        9,
-        "begins with a message",
-    );
-    refused("either\nA< closed\nor crossbar:\n", 7, "the difference");
-    refused("either\neither", 6, "no block within another");
-    refused("or", 5, "between either and end");
-    refused("end", 5, "behind either or any order");
-    refused(
-        "either\nA< closed\n",
-        3,
-        "expected the end of the block of line 5",
-    );
+    #[rustfmt::skip]
+    let rows = [
+        ("any order\nA< EVENT 1 1 {}\nend", 7, "two messages or more to one session"),
+        ("any order\nA> CALL 1 {} x\nend", 6, "expected messages that come"),
+        ("any order\nA<? EVENT 1 1 {}\nend", 6, "nothing optional"),
+        ("either\nA< EVENT 1 1 {}\nend", 7, "two alternatives or more"),
+        ("either\nA> CALL 1 {} x\nor\nA< closed\nend", 9, "begins with a message"),
+        ("either\nA< closed\nor crossbar:\n", 7, "the difference"),
+        ("either\neither", 6, "no block within another"),
+        ("or", 5, "between either and end"),
+        ("end", 5, "behind either or any order"),
+        ("either\nA< closed\n", 3, "expected the end of the block of line 5"),
+    ];
+    for (lines, line, reason) in rows {
+        refused(lines, line, reason);
+    }
 }
 
 #[test]

@@ -90,66 +90,28 @@ fn messages() {
 
 #[test]
 fn messages_that_differ() {
-    fails("EVENT 1 *id {}", "[36, 1, 0, {}]", "0 instead of *id");
-    fails(
-        "EVENT 1 *id {}",
-        "[36, 1, 9007199254740993, {}]",
-        "instead of *id",
-    );
-    fails("EVENT 1 *id {}", "[36, 1, 2]", "it ends before {}");
-    fails(
-        "EVENT 1 *id {}",
-        "[36, 1, 2, {}, [1]]",
-        "[1] is behind the expected values",
-    );
-    fails("EVENT 1 *id {} [1]", "[36, 1, 2, {}]", "it ends before [1]");
-    fails(
-        "EVENT 1 *id {} [1]",
-        "[36, 1, 2, {}, [1, 2]]",
-        "2 is one too many",
-    );
-    fails(
-        "EVENT 1 *id {} [1, 2]",
-        "[36, 1, 2, {}, [1]]",
-        "it ends before 2",
-    );
-    fails(
-        "EVENT 1 *id {} [] {a=1}",
-        "[36, 1, 2, {}, [], {\"a\": 1, \"b\": 2}]",
-        "b is there",
-    );
-    fails(
-        "EVENT #s #s {}",
-        "[36, 5, 6, {}]",
-        "6 instead of 5, which is #s",
-    );
-    fails(
-        "EVENT 1 1 {topic=#u.x}",
-        "[36, 1, 1, {\"topic\": \"com.x\"}]",
-        "instead of com.u.x",
-    );
-    fails(
-        "EVENT 1 1 {!topic}",
-        "[36, 1, 1, {\"topic\": \"x\"}]",
-        "must not be",
-    );
-    fails("EVENT 1 1 {a=true}", "[36, 1, 1, {}]", "a is not there");
-    fails(
-        "ERROR CALL 1 {} x.y",
-        "[8, 64, 1, {}, \"x.y\"]",
-        "64 instead of 48",
-    );
-    fails(
-        "RESULT 1 {} [[..., 4, ...]]",
-        "[50, 1, {}, [[1, 2, 3]]]",
-        "4 is not in it",
-    );
-    fails(
-        "RESULT 1 {} [*text]",
-        "[50, 1, {}, [1]]",
-        "1 instead of *text",
-    );
-    fails("RESULT 1 {} *", "{\"a\": 1}", "it is no list");
+    #[rustfmt::skip]
+    let rows = [
+        ("EVENT 1 *id {}", "[36, 1, 0, {}]", "0 instead of *id"),
+        ("EVENT 1 *id {}", "[36, 1, 9007199254740993, {}]", "instead of *id"),
+        ("EVENT 1 *id {}", "[36, 1, 2]", "it ends before {}"),
+        ("EVENT 1 *id {}", "[36, 1, 2, {}, [1]]", "[1] is behind the expected values"),
+        ("EVENT 1 *id {} [1]", "[36, 1, 2, {}]", "it ends before [1]"),
+        ("EVENT 1 *id {} [1]", "[36, 1, 2, {}, [1, 2]]", "2 is one too many"),
+        ("EVENT 1 *id {} [1, 2]", "[36, 1, 2, {}, [1]]", "it ends before 2"),
+        ("EVENT 1 *id {} [] {a=1}", "[36, 1, 2, {}, [], {\"a\": 1, \"b\": 2}]", "b is there"),
+        ("EVENT #s #s {}", "[36, 5, 6, {}]", "6 instead of 5, which is #s"),
+        ("EVENT 1 1 {topic=#u.x}", "[36, 1, 1, {\"topic\": \"com.x\"}]", "instead of com.u.x"),
+        ("EVENT 1 1 {!topic}", "[36, 1, 1, {\"topic\": \"x\"}]", "must not be"),
+        ("EVENT 1 1 {a=true}", "[36, 1, 1, {}]", "a is not there"),
+        ("ERROR CALL 1 {} x.y", "[8, 64, 1, {}, \"x.y\"]", "64 instead of 48"),
+        ("RESULT 1 {} [[..., 4, ...]]", "[50, 1, {}, [[1, 2, 3]]]", "4 is not in it"),
+        ("RESULT 1 {} [*text]", "[50, 1, {}, [1]]", "1 instead of *text"),
+        ("RESULT 1 {} *", "{\"a\": 1}", "it is no list"),
+    ];
+    for (expected, came, why) in rows {
+        fails(expected, came, why);
+    }
 }
 
 #[test]

@@ -131,31 +131,17 @@ mod tests {
             assert_eq!(url.endpoint.to_string(), endpoint);
             assert_eq!(url.resource, resource);
         }
-        check(
-            "ws://127.0.0.1:8080/ws",
-            "tcp-websocket-cbor",
-            "127.0.0.1:8080",
-            "/ws",
-        );
-        check("ws://127.0.0.1/", "tcp-websocket-cbor", "127.0.0.1:80", "/");
-        check(
-            "rs://127.0.0.1:9000",
-            "tcp-rawsocket-cbor",
-            "127.0.0.1:9000",
-            "/",
-        );
-        check(
-            "rs+unix:///run/x.sock",
-            "uds-rawsocket-cbor",
-            "/run/x.sock",
-            "/",
-        );
-        check(
-            "ws+unix:///run/x.sock:/ws",
-            "uds-websocket-cbor",
-            "/run/x.sock",
-            "/ws",
-        );
+        #[rustfmt::skip]
+        let rows = [
+            ("ws://127.0.0.1:8080/ws", "tcp-websocket-cbor", "127.0.0.1:8080", "/ws"),
+            ("ws://127.0.0.1/", "tcp-websocket-cbor", "127.0.0.1:80", "/"),
+            ("rs://127.0.0.1:9000", "tcp-rawsocket-cbor", "127.0.0.1:9000", "/"),
+            ("rs+unix:///run/x.sock", "uds-rawsocket-cbor", "/run/x.sock", "/"),
+            ("ws+unix:///run/x.sock:/ws", "uds-websocket-cbor", "/run/x.sock", "/ws"),
+        ];
+        for (text, case, endpoint, resource) in rows {
+            check(text, case, endpoint, resource);
+        }
     }
 
     #[test]
