@@ -15,7 +15,7 @@ from rig.http_site import Site
 from rig.pika_client import connect
 from rig.rawsocket import RawSocket
 from rig.router import Router, binary
-from rig.session import CALL, ERROR, EVENT, INVOCATION, PUBLISH, PUBLISHED, RESULT, YIELD
+from rig.session import CALL, CANCEL, ERROR, EVENT, INVOCATION, PUBLISH, PUBLISHED, RESULT, YIELD
 from rig.waiting import await_true
 
 TRACE, SENDER = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
@@ -138,6 +138,86 @@ def test_what_fails_says_why(start_router, collector):
             callee.hear(INVOCATION)
         left = collector.span()
         assert left["status"] == {"code": 2, "message": "the caller has left"}
+
+
+@pytest.mark.parametrize("mode", ["skip", "killnowait"])
+def test_a_canceled_call_without_an_answer_ends(start_router, collector, mode):
+    whole = node(collector.endpoint)
+    whole["workers"][0]["realms"][0]["options"] = {"cancel_answers": "kill_only"}
+    router = start_router(whole)
+    with join(router) as caller, join(router) as callee:
+        callee.register("com.example.traced")
+        call = caller.ask(CALL, SAMPLED, "com.example.traced")
+        callee.hear(INVOCATION)
+        caller.say(CANCEL, call, {"mode": mode})
+        ended = collector.span()
+        assert ended["status"] == {"code": 2, "message": "wamp.error.canceled"}
+
+
+def test_a_late_part_of_a_call_has_no_span(start_router, collector):
+    router = start_router(node(collector.endpoint))
+    feature = {"features": {"progressive_call_invocations": True, "call_canceling": True}}
+    roles = {"caller": feature, "callee": feature}
+    tcp = router.address("tcp")
+    with (
+        RawSocket.tcp(tcp).shake_hands().join(roles=roles) as caller,
+        RawSocket.tcp(tcp).shake_hands().join(roles=roles) as callee,
+    ):
+        callee.register("com.example.traced")
+        part = {**SAMPLED, "progress": True}
+        call = caller.ask(CALL, part, "com.example.traced")
+        callee.say(YIELD, callee.hear(INVOCATION)[1], {})
+        caller.hear(RESULT)
+        assert_child(collector.span(), "call com.example.traced")
+        caller.say(CALL, call, part, "com.example.traced")
+        caller.ask(CALL, SAMPLED, "wamp.session.count")
+        caller.hear(RESULT)
+        assert_child(collector.span(), "call wamp.session.count")
+    # The session has left, and none of its calls was open.
+    with join(router) as other:
+        other.ask(CALL, SAMPLED, "wamp.session.count")
+        other.hear(RESULT)
+        assert_child(collector.span(), "call wamp.session.count")
+
+
+def test_the_keys_of_a_collector_are_not_shown(start_router, collector, monkeypatch):
+    monkeypatch.setenv("COLLECTOR_KEY", "hush")
+    headers = {"Authorization": "Bearer $COLLECTOR_KEY"}
+    whole = node(collector.endpoint, headers=headers)
+    router = start_router(whole)
+    with join(router) as session:
+        session.ask(CALL, SAMPLED, "wamp.session.count")
+        session.hear(RESULT)
+        collector.span()
+    assert collector.headers["authorization"] == "Bearer hush"
+    for changed in ({"Authorization": "Bearer other"}, {"X-Team": "other"}, {}):
+        whole["otlp"]["headers"] = changed
+        (router.directory / "config.json").write_text(json.dumps(whole))
+        for more in (["--dry-run"], []):
+            command = [str(binary()), "reload", "--cbdir", str(router.directory), *more]
+            told = subprocess.run(command, check=True, capture_output=True, text=True)
+            assert "otlp" in told.stdout
+            assert "hush" not in told.stdout + told.stderr
+            assert "other" not in told.stdout + told.stderr
+    assert "hush" not in router.told()
+    assert "Bearer" not in router.told()
+
+
+def test_a_reload_with_a_wrong_exporter_changes_nothing(start_router, collector):
+    whole = node(collector.endpoint)
+    router = start_router(whole)
+    command = [str(binary()), "reload", "--cbdir", str(router.directory)]
+    right = whole["otlp"]
+    for _ in range(2):
+        whole["otlp"] = {**right, "ca_certificates": ["absent.pem"]}
+        (router.directory / "config.json").write_text(json.dumps(whole))
+        told = subprocess.run(command, capture_output=True, text=True)
+        assert told.returncode == 1
+        assert "absent.pem" in told.stdout + told.stderr
+    with join(router) as session:
+        session.ask(CALL, SAMPLED, "wamp.session.count")
+        session.hear(RESULT)
+        assert_child(collector.span(), "call wamp.session.count")
 
 
 def test_one_trace_over_four_hops(start_router, collector):

@@ -65,7 +65,7 @@ fn begin(
         "" => routing_key,
         named => named,
     };
-    let span = Span::begin(context, verb, destination)
+    let span = Span::begin(context, verb, destination)?
         .with_text("messaging.system", "amqp")
         .with_text("messaging.operation.name", verb)
         .with_text("messaging.destination.name", destination)

@@ -3,6 +3,7 @@
 //! All problems are reported, not only the first. A tree that passes holds what its tables allow, so that
 //! [`crate::view`] reads it without further checks.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 use crate::Outside;
@@ -100,7 +101,8 @@ impl Checker<'_> {
         if let Some(file) = file_of_secret(node, kind) {
             return self.read_secret(node, &file, subject);
         }
-        if let (Some(outside), Kind::Text(Rule::SocketPath)) = (self.outside, kind) {
+        let is_expanded = matches!(kind, Kind::Text(Rule::SocketPath | Rule::HeaderValue));
+        if let Some(outside) = self.outside.filter(|_| is_expanded) {
             return self.expand(node, outside);
         }
         let variable = variable(node).map(str::to_owned);
@@ -130,7 +132,15 @@ impl Checker<'_> {
         let Value::Text(text) = &node.value else {
             return true;
         };
-        match expanded(text, outside.environment) {
+        let named = RefCell::new(Vec::new());
+        let expanded = expanded(text, &|name| {
+            named.borrow_mut().push(name.to_owned());
+            (outside.environment)(name)
+        });
+        if self.is_secret {
+            self.secret_variables.extend(named.into_inner());
+        }
+        match expanded {
             Ok(text) => {
                 node.value = Value::Text(text);
                 true
@@ -234,7 +244,8 @@ impl Checker<'_> {
                 self.problems.push(Problem::error(entry.key_span, message));
             }
             if !*environment || self.substitute(&mut entry.node, of, &mut subject) {
-                self.secret(is_secret(&entry.key), |checker| {
+                let is_secret = self.is_secret || is_secret(&entry.key);
+                self.secret(is_secret, |checker| {
                     checker.value(&mut entry.node, of, &subject);
                 });
             }

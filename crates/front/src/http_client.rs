@@ -206,4 +206,4 @@ fn named(path: &Path, why: &dyn fmt::Display) -> io::Error {
     io::Error::other(format!("CA file {}: {why}", path.display()))
 }
 
-const AGENT: &str = concat!("Crosstie/", env!("CARGO_PKG_VERSION"));
+pub const AGENT: &str = concat!("Crosstie/", env!("CARGO_PKG_VERSION"));

@@ -91,7 +91,9 @@ impl Node {
             if let Some(outcome) = self.outcome() {
                 // Tasks with orders to kill run before they end with the runtime.
                 tokio::task::yield_now().await;
-                if let Some(exporter) = self.exporter.take() {
+                if outcome != Outcome::AtOnce
+                    && let Some(exporter) = self.exporter.take()
+                {
                     exporter.finish().await;
                 }
                 return outcome;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use crosstie_config::{CONSOLE, Config, ShutdownTrigger, Worker as Definition};
-use crosstie_router::{Audit, Exporter, RouterOptions, Traces};
+use crosstie_router::{Audit, ReadyExporter, RouterOptions, Traces};
 use tokio::sync::mpsc;
 use tracing::{info, warn};
 
@@ -183,7 +183,7 @@ impl Node {
         takeover: Option<Takeover>,
     ) -> Result<(), StartError> {
         self.report_triggers();
-        self.start_exporter(config).map_err(StartError::Otlp)?;
+        self.start_exporter(config, takeover.as_ref())?;
         if let Some(takeover) = takeover {
             return self.take_over(takeover, config).await;
         }
@@ -271,17 +271,28 @@ impl Node {
         Ok(())
     }
 
-    /// Starts the listener of the console. On its embedded default a node serves without one.
-    pub(crate) fn start_exporter(&mut self, config: &Config) -> io::Result<()> {
-        let Some(otlp) = &config.otlp else {
-            return Ok(());
-        };
-        let who = (&*self.id, self.version);
-        self.exporter = Some(Exporter::start(otlp, &self.place.directory, who)?);
-        info!("Spans are sent to {}", otlp.endpoint);
+    /// The exporter of spans that the configuration wants, if any, ready to start.
+    pub(crate) fn ready_exporter(&self, config: &Config) -> io::Result<Option<ReadyExporter>> {
+        let node = (&*self.id, self.version);
+        let ready = |otlp| ReadyExporter::new(otlp, &self.place.directory, node);
+        config.otlp.as_ref().map(ready).transpose()
+    }
+
+    /// Starts the exporter of spans. A former process that hands over is told why it cannot start.
+    fn start_exporter(
+        &mut self,
+        config: &Config,
+        takeover: Option<&Takeover>,
+    ) -> Result<(), StartError> {
+        let ready = self.ready_exporter(config).map_err(StartError::Otlp);
+        if let (Err(error), Some(takeover)) = (&ready, takeover) {
+            takeover.fail(&error.to_string());
+        }
+        self.exporter = ready?.map(ReadyExporter::start);
         Ok(())
     }
 
+    /// Starts the listener of the console. On its embedded default a node serves without one.
     pub(crate) fn start_console(&mut self, config: &Config) -> Result<(), StartError> {
         self.console_urls.clear();
         let Some(console) = &config.console else {

@@ -10,6 +10,7 @@ use crosstie_front::end_reason::EndReason;
 use crosstie_routing::{
     ClientFeatures, Identity, JoinError, Question, RetainedPage, RetainedQuery, SessionKey, Verdict,
 };
+use crosstie_spans::OpenSpans;
 use crosstie_transport::{Connection, ConnectionLimits};
 use crosstie_wamp::{Dict, Message, Payload, SessionId};
 use tokio::sync::{oneshot, watch};
@@ -22,6 +23,7 @@ use crate::question;
 use crate::realm::{DETACHED, NotJoined, SharedRealm};
 use crate::realms::Realms;
 use crate::resident::{NotLetIn, Room, Rooms};
+use crate::spans;
 
 impl Rooms for Realms {
     fn room(&self, realm: &str) -> Option<Arc<dyn Room>> {
@@ -121,6 +123,32 @@ impl Room for SharedRealm {
 
     fn let_out(&self, key: SessionKey) {
         self.leave(key, EndReason::Closed);
+    }
+}
+
+impl SharedRealm {
+    /// Routes a judged message that arrived earlier. A separate function, as the verdict would otherwise be moved
+    /// for every message.
+    #[cold]
+    pub(crate) fn handle_judged(
+        &self,
+        now: Instant,
+        from: SessionKey,
+        message: &Message<'_>,
+        source: Source<'_>,
+        judged: (Question, Verdict),
+    ) -> Handled {
+        let span = spans::begin(self.name(), message, source.len);
+        let now = self.time(now);
+        let mut encodings = self.encodings(from, message, source);
+        self.enter(&mut encodings, EndReason::Closed, |realm, outbox| {
+            let span = span.and_then(|span| spans::keep(&self.spans, source, message, span));
+            let outcome = realm.handle_judged(now, from, message, judged, outbox);
+            if span.is_some() || outbox.spans.is_some_and(OpenSpans::has_some) {
+                self.settle_spans(realm, outbox, (from, message, source), span);
+            }
+            Handled::of(outcome, realm, outbox)
+        })
     }
 }
 

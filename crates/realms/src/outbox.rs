@@ -20,7 +20,7 @@ use crate::message_counts::{Direction, Messages};
 use crate::origin;
 use crate::payload_encodings::PayloadEncodings;
 use crate::peer::{Frame, Peer, Wire};
-use crate::spans::end_answered;
+use crate::spans;
 
 /// The outbox of one call into a realm. Under the realm's lock it only encodes heads and copies bytes; the sockets are
 /// written after the input is handled.
@@ -105,10 +105,10 @@ impl<'a, 'p> RealmOutbox<'a, 'p> {
 
 impl Outbox<Peer> for RealmOutbox<'_, '_> {
     fn send(&mut self, to: &Peer, message: &Message<'_>) -> Result<(), Refused> {
-        if let Some(spans) = self.spans {
-            end_answered(spans, to, message);
-        }
         let sent = to.send(message, self.encodings);
+        if let Some(spans) = self.spans {
+            spans::end_answered(spans, to, message, sent);
+        }
         match sent {
             Ok(()) => self.messages.count_alone(Direction::Sent, message.kind()),
             Err(_) => self.counters.count(Counter::MessagesRefused),
@@ -263,6 +263,9 @@ impl Outbox<Peer> for RealmOutbox<'_, '_> {
     }
 
     fn resumed(&mut self, before: &Peer, now: &Peer) {
+        if let Some(spans) = self.spans {
+            spans::rename(spans, before, now);
+        }
         before.connection.close();
         let held = before.connection.debt().state_bytes as isize;
         before.connection.hold(-held);

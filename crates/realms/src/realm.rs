@@ -13,10 +13,10 @@ use crosstie_front::counters::{Counter, counters};
 use crosstie_front::end_reason::EndReason;
 use crosstie_front::timer::Timer;
 use crosstie_routing::{
-    ClientFeatures, Decisions, Identity, JoinError, Question, Realm, RealmConfig, RealmCounts,
-    Revocation, Role, SessionKey, Time, Verdict,
+    ClientFeatures, Decisions, Identity, JoinError, Realm, RealmConfig, RealmCounts, Revocation,
+    Role, SessionKey, Time,
 };
-use crosstie_spans::OpenSpans;
+use crosstie_spans::{OpenSpans, Span};
 use crosstie_transport::{Connection, Kept};
 use crosstie_wamp::{Dict, Message, Payload, Serializer, SessionId};
 use parking_lot::{Mutex, MutexGuard};
@@ -196,46 +196,45 @@ impl SharedRealm {
         message: &Message<'_>,
         source: Source<'_>,
     ) -> Handled {
-        let span = spans::begin((self.name(), &self.spans), message, source);
+        let span = spans::begin(self.name(), message, source.len);
         let now = self.time(now);
         let mut encodings = self.encodings(from, message, source);
-        let handled = self.enter(&mut encodings, EndReason::Closed, |realm, outbox| {
+        self.enter(&mut encodings, EndReason::Closed, |realm, outbox| {
             if !is_of_sessions(message.kind()) {
                 let messages = outbox.messages;
                 messages.count_received_alone(message.kind(), source.len);
             }
+            let span = span.and_then(|span| spans::keep(&self.spans, source, message, span));
             let outcome = realm.handle(now, from, message, outbox);
+            if span.is_some() || outbox.spans.is_some_and(OpenSpans::has_some) {
+                self.settle_spans(realm, outbox, (from, message, source), span);
+            }
             Handled::of(outcome, realm, outbox)
-        });
-        spans::end_published(span, handled.asked.is_some());
-        handled
+        })
     }
 
-    /// The same for a judged message that arrived earlier. A separate function, as the verdict would otherwise be moved
-    /// for every message.
+    /// Ends what a routed message has ended. A message that an authorizer is asked about is routed later.
     #[cold]
-    pub(crate) fn handle_judged(
+    pub(super) fn settle_spans(
         &self,
-        now: Instant,
-        from: SessionKey,
-        message: &Message<'_>,
-        source: Source<'_>,
-        judged: (Question, Verdict),
-    ) -> Handled {
-        let span = spans::begin((self.name(), &self.spans), message, source);
-        let now = self.time(now);
-        let mut encodings = self.encodings(from, message, source);
-        let handled = self.enter(&mut encodings, EndReason::Closed, |realm, outbox| {
-            let outcome = realm.handle_judged(now, from, message, judged, outbox);
-            Handled::of(outcome, realm, outbox)
-        });
-        spans::end_published(span, handled.asked.is_some());
-        handled
+        realm: &Realm<Peer>,
+        outbox: &RealmOutbox<'_, '_>,
+        (from, message, source): (SessionKey, &Message<'_>, Source<'_>),
+        published: Option<Box<Span>>,
+    ) {
+        if outbox.asked.is_some() {
+            return;
+        }
+        if let Some(span) = published {
+            spans::end_published(*span, outbox.denied.is_some());
+        }
+        let is_open = |request| realm.has_call(from, request);
+        spans::settle(&self.spans, source.connection, message, is_open);
     }
 
     /// The encodings of a message's payload, prepared for receivers if the message is long.
     #[inline]
-    fn encodings<'p>(
+    pub(super) fn encodings<'p>(
         &self,
         from: SessionKey,
         message: &'p Message<'p>,
@@ -410,7 +409,8 @@ impl SharedRealm {
         let (own, port) = (self.messages.own(), self.port.as_deref());
         let kept = (&self.kept, self.store.as_ref().map(|store| &store.keeper));
         let mut outbox = RealmOutbox::new(encodings, own, of_sessions, port, kept);
-        outbox.spans = self.spans.has_some().then_some(&self.spans);
+        let has_spans = crosstie_spans::is_on() || self.spans.has_some();
+        outbox.spans = has_spans.then_some(&self.spans);
         let mut realm = self.realm.lock();
         let outcome = act(&mut realm, &mut outbox);
         let next = next_turn(&realm);

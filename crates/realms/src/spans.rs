@@ -4,9 +4,10 @@
 use std::ptr;
 use std::sync::Arc;
 
+use crosstie_routing::{Refused, error};
 use crosstie_spans::{Context, OpenSpans, Span};
 use crosstie_transport::Connection;
-use crosstie_wamp::{Dict, Message, MessageType};
+use crosstie_wamp::{Dict, Message, MessageType, RequestId};
 
 use crate::payload_encodings::Source;
 use crate::peer::Peer;
@@ -16,54 +17,82 @@ const PARENT: &str = "_traceparent";
 
 const CALLER_LEFT: &str = "the caller has left";
 
-/// Begins the span of a message that belongs to a sampled trace. That of a call is kept until its answer; that of a
-/// publication is returned.
+/// Begins the span of a message that belongs to a sampled trace.
 #[inline]
-pub(super) fn begin(
-    (realm, spans): (&str, &OpenSpans),
-    message: &Message<'_>,
-    source: Source<'_>,
-) -> Option<Box<Span>> {
+pub(super) fn begin(realm: &str, message: &Message<'_>, bytes: usize) -> Option<Box<Span>> {
     match crosstie_spans::is_on() {
-        true => begin_sampled((realm, spans), message, source),
+        true => begin_sampled(realm, message, bytes),
         false => None,
     }
 }
 
 #[cold]
-fn begin_sampled(
-    (realm, spans): (&str, &OpenSpans),
-    message: &Message<'_>,
-    source: Source<'_>,
-) -> Option<Box<Span>> {
-    let bytes = source.len as u64;
-    match message {
+fn begin_sampled(realm: &str, message: &Message<'_>, bytes: usize) -> Option<Box<Span>> {
+    let span = match message {
         Message::Call {
-            request,
-            options,
-            procedure,
-            ..
+            options, procedure, ..
         } => {
             let context = context(options.passthru.as_deref())?;
-            let span = Span::begin(context, "call", procedure)
+            Span::begin(context, "call", procedure)?
                 .with_text("rpc.system", "wamp")
                 .with_text("rpc.method", procedure)
-                .with_text("crosstie.realm", realm)
-                .with_number("messaging.message.envelope.size", bytes);
-            spans.open(place(source.connection), request.0, span);
-            None
         }
         Message::Publish { options, topic, .. } => {
             let context = context(options.passthru.as_deref())?;
-            let span = Span::begin(context, "publish", topic)
+            Span::begin(context, "publish", topic)?
                 .with_text("messaging.system", "wamp")
                 .with_text("messaging.operation.name", "publish")
                 .with_text("messaging.destination.name", topic)
-                .with_text("crosstie.realm", realm)
-                .with_number("messaging.message.envelope.size", bytes);
-            Some(Box::new(span))
         }
-        _ => None,
+        _ => return None,
+    };
+    let span = span
+        .with_text("crosstie.realm", realm)
+        .with_number("messaging.message.envelope.size", bytes as u64);
+    Some(Box::new(span))
+}
+
+/// Keeps the span of a call until its answer, before it is routed, under the realm's lock. Returns that of a publication.
+#[cold]
+pub(super) fn keep(
+    spans: &OpenSpans,
+    source: Source<'_>,
+    message: &Message<'_>,
+    span: Box<Span>,
+) -> Option<Box<Span>> {
+    let Message::Call { request, .. } = message else {
+        return Some(span);
+    };
+    spans.open(place(source.connection), request.0, *span);
+    None
+}
+
+/// Ends the spans that a routed message has ended without an answer. Under the realm's lock.
+#[cold]
+pub(super) fn settle(
+    spans: &OpenSpans,
+    caller: &Arc<Connection>,
+    message: &Message<'_>,
+    is_open: impl Fn(RequestId) -> bool,
+) {
+    match message {
+        // A part that came too late is no call, nor is one of a session that has left.
+        Message::Call { request, .. } if !is_open(*request) => {
+            spans.forget(place(caller), request.0);
+        }
+        Message::Cancel { request, .. } if !is_open(*request) => {
+            spans.end(place(caller), request.0, Some(error::CANCELED));
+        }
+        _ => {}
+    }
+}
+
+/// Ends the span of a publication.
+#[cold]
+pub(super) fn end_published(span: Span, is_denied: bool) {
+    match is_denied {
+        true => span.failed(error::NOT_AUTHORIZED).record(),
+        false => span.record(),
     }
 }
 
@@ -72,31 +101,41 @@ pub(super) fn end_all(spans: &OpenSpans, caller: &Peer) {
     spans.end_all(place(&caller.connection), CALLER_LEFT);
 }
 
+/// A caller goes on at another connection.
+pub(super) fn rename(spans: &OpenSpans, before: &Peer, now: &Peer) {
+    spans.rename(place(&before.connection), place(&now.connection));
+}
+
 /// Ends the span of the call that a message to the caller answers, if it does.
 #[cold]
-pub(super) fn end_answered(spans: &OpenSpans, to: &Peer, message: &Message<'_>) {
-    match message {
+pub(super) fn end_answered(
+    spans: &OpenSpans,
+    to: &Peer,
+    message: &Message<'_>,
+    sent: Result<(), Refused>,
+) {
+    if !spans.has_some() {
+        return;
+    }
+    let (request, failure) = match message {
         Message::Result {
             request, details, ..
-        } if !details.progress => spans.end(place(&to.connection), request.0, None),
+        } if !details.progress => (request, None),
         Message::Error {
             request_type: MessageType::Call,
             request,
             error,
             ..
-        } => spans.end(place(&to.connection), request.0, Some(error)),
-        _ => {}
-    }
-}
-
-/// Ends the span of a publication, unless an authorizer is asked first: it is then begun again with the verdict.
-#[inline]
-pub(super) fn end_published(span: Option<Box<Span>>, is_asked: bool) {
-    if let Some(span) = span
-        && !is_asked
-    {
-        span.record();
-    }
+        } => (request, Some(&**error)),
+        _ => return,
+    };
+    let failure = match sent {
+        // An error follows in its place.
+        Err(Refused::TooLong | Refused::Unrepresentable(_)) if failure.is_none() => return,
+        Err(_) => Some("the answer could not be sent"),
+        Ok(()) => failure,
+    };
+    spans.end(place(&to.connection), request.0, failure);
 }
 
 /// A connection's number while it lives.

@@ -87,7 +87,7 @@ pub use figures::{RouterFigures, figures};
 pub use histograms::{Series, histograms};
 pub use joint_state::JointStatus;
 pub use meta_session::{MetaEvents, MetaFailure, MetaPayload, MetaSession};
-pub use otlp::Exporter;
+pub use otlp::{Exporter, ReadyExporter};
 pub use replace::ReadyTransport;
 pub use rlink_state::RLinkStatus;
 pub use router::{RealmStatus, RoleStatus, Router, RouterOptions};

@@ -6,16 +6,21 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use crosstie_config::Otlp;
-use crosstie_front::bound::Bound;
-use crosstie_front::http_client::Outgoing;
+use crosstie_front::http_client::{AGENT, Outgoing};
 use crosstie_spans::otlp::{MEDIA_TYPE, Source, rejected, request};
-use crosstie_spans::{FULL_BATCH, Span, note_exported, switch, take, wait_for_batch};
-use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use crosstie_spans::{Span, Taker, note_exported};
+use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT};
 use hyper::{HeaderMap, Request, StatusCode, Uri};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
-use tracing::warn;
+use tracing::{info, warn};
+
+/// An exporter that can start.
+pub struct ReadyExporter {
+    collector: Collector,
+    interval: Duration,
+}
 
 /// A running exporter.
 pub struct Exporter {
@@ -29,18 +34,11 @@ const LAST_MAX: Duration = Duration::from_secs(2);
 /// The time until the second attempt.
 const PAUSE: Duration = Duration::from_secs(1);
 /// Maximum size of the collector's answer.
-const ANSWER_BYTES_MAX: usize = 64 << 10;
+const ANSWER_BYTES_MAX: usize = 1 << 20;
 
-/// Log lines about a collector that does not take spans.
-static FAILURES: Bound = Bound::of(2);
-
-impl Exporter {
-    /// Starts it; from now on spans are recorded. Needs a tokio context.
-    pub fn start(
-        options: &Otlp,
-        directory: &Path,
-        (node, version): (&str, &str),
-    ) -> io::Result<Self> {
+impl ReadyExporter {
+    /// Reads what the exporter needs; `node` is its id, and its version.
+    pub fn new(options: &Otlp, directory: &Path, node: (&str, &str)) -> io::Result<Self> {
         let files = options.ca_certificates.iter();
         let files: Vec<_> = files.map(|path| directory.join(path)).collect();
         let collector = Collector {
@@ -50,27 +48,31 @@ impl Exporter {
             timeout: options.timeout,
             source: Source {
                 service: options.service_name.clone(),
-                instance: node.to_owned(),
-                version: version.to_owned(),
+                instance: node.0.to_owned(),
+                version: node.1.to_owned(),
             },
         };
-        let (stop, stopped) = oneshot::channel();
-        let task = tokio::spawn(run(collector, options.interval, stopped));
-        switch(true);
-        Ok(Self { task, stop })
+        Ok(Self {
+            collector,
+            interval: options.interval,
+        })
     }
 
-    /// Records no further spans, and sends those that wait.
+    /// Starts it; from now on spans are recorded. Needs a tokio context.
+    pub fn start(self) -> Exporter {
+        let (stop, stopped) = oneshot::channel();
+        let taker = Taker::new();
+        let task = tokio::spawn(run(self.collector, taker, self.interval, stopped));
+        Exporter { task, stop }
+    }
+}
+
+impl Exporter {
+    /// Sends what waits, and ends.
     pub async fn finish(self) {
-        switch(false);
         drop(self.stop);
         // A collector that does not answer delays no stop.
         let _ = timeout(LAST_MAX, self.task).await;
-    }
-
-    /// Ends it after it has sent what waits. Another one may follow.
-    pub fn replace(self, is_followed: bool) {
-        switch(is_followed);
     }
 }
 
@@ -83,44 +85,62 @@ struct Collector {
     source: Source,
 }
 
-async fn run(collector: Collector, interval: Duration, mut stopped: oneshot::Receiver<()>) {
-    let mut is_last = false;
+async fn run(
+    collector: Collector,
+    taker: Taker,
+    interval: Duration,
+    mut stopped: oneshot::Receiver<()>,
+) {
+    let (mut is_last, mut is_failing) = (false, false);
     while !is_last {
         tokio::select! {
-            () = wait_for_batch() => {}
+            () = taker.wait_for_batch() => {}
             () = sleep(interval) => {}
             _ = &mut stopped => is_last = true,
         }
-        for batch in take().chunks(FULL_BATCH) {
-            collector.send(batch).await;
+        loop {
+            let batch = taker.take();
+            if batch.is_empty() {
+                break;
+            }
+            let was_failing = is_failing;
+            is_failing = !collector.send(&batch, was_failing).await;
+            if is_failing && is_last {
+                break;
+            }
         }
     }
 }
 
 impl Collector {
-    async fn send(&self, spans: &[Span]) {
+    /// Returns whether the collector has answered. It is tried twice, and reported once, unless it was failing already.
+    async fn send(&self, spans: &[Span], was_failing: bool) -> bool {
         let body = Bytes::from(request(&self.source, spans));
         let sent = match self.try_send(body.clone()).await {
             Err(Failure {
                 is_passing: true, ..
-            }) => {
+            }) if !was_failing => {
                 sleep(PAUSE).await;
                 self.try_send(body).await
             }
             sent => sent,
         };
-        let rejected = match sent {
-            Ok(rejected) => rejected.min(spans.len()),
-            Err(Failure { why, .. }) => {
-                if FAILURES.may_log() {
-                    let (endpoint, spans) = (&self.endpoint, spans.len());
-                    warn!("The collector at {endpoint} has not taken {spans} spans: {why}");
-                }
-                spans.len()
-            }
+        let endpoint = &self.endpoint;
+        let rejected = match &sent {
+            Ok(rejected) => (*rejected).min(spans.len()),
+            Err(_) => spans.len(),
         };
+        match &sent {
+            Ok(_) if was_failing => info!("The collector at {endpoint} takes spans again"),
+            Err(Failure { why, .. }) if !was_failing => {
+                let spans = spans.len();
+                warn!("The collector at {endpoint} has not taken {spans} spans: {why}");
+            }
+            _ => {}
+        }
         note_exported(spans.len() - rejected, true);
         note_exported(rejected, false);
+        sent.is_ok()
     }
 
     /// The number of spans that the collector rejects.
@@ -128,6 +148,9 @@ impl Collector {
         let mut asked = Request::post(self.endpoint.clone());
         if let Some(headers) = asked.headers_mut() {
             headers.clone_from(&self.headers);
+            headers
+                .entry(USER_AGENT)
+                .or_insert(HeaderValue::from_static(AGENT));
             headers.insert(CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
         }
         let asked = asked

@@ -1,8 +1,10 @@
 //! A stop that waits for open calls, and ends those that are not answered in time.
 
+use crosstie_wamp::RequestId;
+
 use crate::dealer::OpenCalls;
 use crate::fault::{Fault, error};
-use crate::{Outbox, Realm, Time};
+use crate::{Outbox, Realm, SessionKey, Time};
 
 /// Maximum steps for ending calls while the realm's lock is held.
 const STEPS_MAX: u32 = 10_240;
@@ -16,6 +18,14 @@ impl<H> Realm<H> {
                 .session()
                 .is_some_and(|session| is_meant(&self.sessions[session].handle))
         })
+    }
+
+    /// Whether a session has an open call with that request id. A call of a meta procedure that other nodes are asked for
+    /// is none.
+    pub fn has_call(&self, key: SessionKey, request: RequestId) -> bool {
+        self.sessions
+            .find(key)
+            .is_some_and(|caller| self.dealer.has_call(&self.sessions, caller, request))
     }
 
     /// Forgets answered calls among these. The list is empty as soon as all are answered.

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A span is a child of the sender's own. The message's context is not changed, so the receiver's span is a child of the
-//! sender's too. Without an exporter nothing is looked at but one flag, and that only for messages with options or headers.
+//! sender's too. Without an exporter a message costs a look at one counter.
 
 mod context;
 mod open;
@@ -17,5 +17,5 @@ mod span;
 
 pub use context::Context;
 pub use open::OpenSpans;
-pub use queue::{Counts, FULL_BATCH, counts, is_on, note_exported, switch, take, wait_for_batch};
+pub use queue::{Counts, FULL_BATCH, Taker, counts, is_on, note_exported};
 pub use span::{Attribute, Span};

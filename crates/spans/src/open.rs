@@ -11,8 +11,8 @@ use crate::span::Span;
 /// The open spans of one realm, by caller and request.
 #[derive(Debug, Default)]
 pub struct OpenSpans {
-    spans: Mutex<HashMap<(usize, u64), Span>>,
-    /// Their number.
+    callers: Mutex<HashMap<usize, HashMap<u64, Span>>>,
+    /// Number of spans.
     count: AtomicUsize,
 }
 
@@ -28,25 +28,42 @@ impl OpenSpans {
 
     /// Keeps the span of a call until its end. A request that is already open keeps its span.
     pub fn open(&self, caller: usize, request: u64, span: Span) {
-        let mut spans = self.spans.lock();
-        if spans.len() >= OPEN_MAX {
+        if self.count.load(Ordering::Relaxed) >= OPEN_MAX {
             queue::note_dropped();
             return;
         }
-        spans.entry((caller, request)).or_insert(span);
-        self.count.store(spans.len(), Ordering::Relaxed);
+        let mut callers = self.callers.lock();
+        callers
+            .entry(caller)
+            .or_default()
+            .entry(request)
+            .or_insert_with(|| {
+                self.count.fetch_add(1, Ordering::Relaxed);
+                span
+            });
     }
 
     /// Ends the span of a call, if it has one.
-    #[cold]
     pub fn end(&self, caller: usize, request: u64, failure: Option<&str>) {
-        let mut spans = self.spans.lock();
-        let Some(span) = spans.remove(&(caller, request)) else {
-            return;
-        };
-        self.count.store(spans.len(), Ordering::Relaxed);
-        drop(spans);
-        record(span, failure);
+        if let Some(span) = self.remove(caller, request) {
+            record(span, failure);
+        }
+    }
+
+    /// Forgets the span of what turned out to be no call, if it has one.
+    pub fn forget(&self, caller: usize, request: u64) {
+        self.remove(caller, request);
+    }
+
+    fn remove(&self, caller: usize, request: u64) -> Option<Span> {
+        let mut callers = self.callers.lock();
+        let own = callers.get_mut(&caller)?;
+        let span = own.remove(&request)?;
+        if own.is_empty() {
+            callers.remove(&caller);
+        }
+        self.count.fetch_sub(1, Ordering::Relaxed);
+        Some(span)
     }
 
     /// Ends the spans of all calls of a caller that has left.
@@ -54,13 +71,21 @@ impl OpenSpans {
         if !self.has_some() {
             return;
         }
-        let mut spans = self.spans.lock();
-        let ended = spans.extract_if(|(of, _), _| *of == caller);
-        let ended: Vec<Span> = ended.map(|(_, span)| span).collect();
-        self.count.store(spans.len(), Ordering::Relaxed);
-        drop(spans);
-        for span in ended {
+        let spans = self.callers.lock().remove(&caller).unwrap_or_default();
+        self.count.fetch_sub(spans.len(), Ordering::Relaxed);
+        for span in spans.into_values() {
             record(span, Some(failure));
+        }
+    }
+
+    /// A caller goes on as another one, which has made no calls yet.
+    pub fn rename(&self, before: usize, now: usize) {
+        if !self.has_some() {
+            return;
+        }
+        let mut callers = self.callers.lock();
+        if let Some(spans) = callers.remove(&before) {
+            callers.insert(now, spans);
         }
     }
 }

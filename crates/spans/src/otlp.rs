@@ -93,7 +93,7 @@ mod tests {
             trace: 0x1a,
             parent: 0x2b,
         };
-        let mut span = Span::begin(context, "call", "com.a")
+        let mut span = Span::new(context, "call", "com.a")
             .with_text("realm", "r")
             .with_number("bytes", 5)
             .failed("wamp.error.no_such_procedure");

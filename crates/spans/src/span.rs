@@ -29,8 +29,7 @@ pub enum Attribute {
 const TEXT_BYTES_MAX: usize = 256;
 
 impl Span {
-    /// Begins a span now: `verb` says what is done with the message, to the `subject`.
-    pub fn begin(context: Context, verb: &str, subject: &str) -> Self {
+    pub(crate) fn new(context: Context, verb: &str, subject: &str) -> Self {
         Self {
             context,
             id: fresh_id(),
@@ -54,13 +53,6 @@ impl Span {
     #[must_use]
     pub fn with_number(mut self, name: &'static str, number: u64) -> Self {
         self.attributes.push((name, Attribute::Number(number)));
-        self
-    }
-
-    /// The span, begun that long ago.
-    #[must_use]
-    pub fn begun_before(mut self, nanoseconds: u64) -> Self {
-        self.begun = self.begun.saturating_sub(nanoseconds);
         self
     }
 
@@ -106,7 +98,7 @@ mod tests {
     #[test]
     fn texts_are_cut() {
         let long = "é".repeat(1000);
-        let span = Span::begin(CONTEXT, "call", &long)
+        let span = Span::new(CONTEXT, "call", &long)
             .with_text("why", &long)
             .failed(&long);
         assert!(span.name.len() < 300, "{}", span.name.len());

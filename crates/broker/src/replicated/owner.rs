@@ -378,12 +378,11 @@ impl Driver {
                 // A server that no longer leads knows less: asked again.
                 _ => self.ledger.handle_unread(now),
             },
-            Done::Purge { to, result } => match result {
-                Ok(()) => self.ledger.handle_purged(now, to),
-                Err(_) => self.ledger.handle_not_purged(),
-            },
+            Done::Purge { to, result: Ok(()) } => self.ledger.handle_purged(now, to),
+            Done::Purge { .. } => self.ledger.handle_not_purged(),
             Done::Fetch { result } => self.handle_fetched(result),
-            Done::Pages { again, reading } => self.end_pages(stream, again, &reading),
+            Done::PagesRead(reading) => self.end_pages(stream, &reading),
+            Done::PagesWanted(again) => self.want_again(stream, again),
             Done::Fill { extent, result } => self.fill(stream, extent, result),
             Done::FillOn => self.try_to_fill(stream),
         }

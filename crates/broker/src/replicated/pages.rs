@@ -29,8 +29,8 @@ type OnRead = Box<dyn FnOnce(Result<Page, String>) + Send>;
 pub(crate) struct Wanted {
     want: Want,
     since: Instant,
-    /// It is read without others, as an entry that is broken was read for several.
-    is_alone: bool,
+    /// Only pages of one part are read together. A group is halved when an entry that it was read with is broken.
+    part: u64,
     on_read: OnRead,
 }
 
@@ -80,7 +80,7 @@ impl Wanted {
         Self {
             want,
             since: Instant::now(),
-            is_alone: false,
+            part: 1,
             on_read,
         }
     }
@@ -133,11 +133,11 @@ impl Pages {
             return None;
         }
         let (mut group, mut rest) = (Vec::new(), VecDeque::new());
-        let is_alone = first.is_alone;
+        let part = first.part;
         group.extend(self.waiting.pop_front());
         for next in self.waiting.drain(..) {
             let is_full = group.len() == TOGETHER_MAX || rest.len() >= APART_MAX;
-            let is_joined = !(is_full || is_alone || next.is_alone) && {
+            let is_joined = !is_full && next.part == part && {
                 let next = next.excerpt(ledger, bytes_max(excerpt.page_bytes()));
                 is_free(&next) && excerpt.join(next)
             };
@@ -177,18 +177,27 @@ impl Driver {
             tokio::spawn(async move {
                 let read = read(&stream, excerpt).await;
                 let again = hand_over(group, read);
-                if !again.is_empty() {
+                let is_again = !again.is_empty();
+                let _ = doing.send(Done::PagesRead(reading));
+                if is_again {
                     tokio::time::sleep(AGAIN_AFTER).await;
+                    let _ = doing.send(Done::PagesWanted(again));
                 }
-                let _ = doing.send(Done::Pages { again, reading });
             });
         }
     }
 
-    /// Pages were read, or are to be read again.
-    pub(super) fn end_pages(&mut self, stream: &Stream, again: Vec<Wanted>, read: &Reading) {
+    /// Pages were read: what they took is free.
+    pub(super) fn end_pages(&mut self, stream: &Stream, read: &Reading) {
         if let Some(term) = &mut self.term {
             term.pages.end_read(read);
+        }
+        self.read_pages(stream);
+    }
+
+    /// Pages are to be read again.
+    pub(super) fn want_again(&mut self, stream: &Stream, again: Vec<Wanted>) {
+        if let Some(term) = &mut self.term {
             term.pages.waiting.extend(again);
         }
         self.read_pages(stream);
@@ -256,7 +265,10 @@ fn hand_over(
     let pages: Vec<Result<Page, String>> = match read {
         Ok(found) => found.into_iter().map(page).collect(),
         Err(Unreadable::Broken(_)) if group.len() > 1 => {
-            group.iter_mut().for_each(|wanted| wanted.is_alone = true);
+            let half = group.len() / 2;
+            for (at, wanted) in group.iter_mut().enumerate() {
+                wanted.part = wanted.part.wrapping_mul(2) | u64::from(at >= half);
+            }
             return group;
         }
         Err(Unreadable::Broken(why) | Unreadable::Unanswered(why)) => {
@@ -447,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_read_together_with_a_broken_entry_are_read_one_by_one() {
+    fn pages_read_together_with_a_broken_entry_are_halved() {
         let ledger = crowded(true);
         let mut pages = Pages {
             waiting: wanted(&ledger).into(),
@@ -459,10 +471,21 @@ mod tests {
         pages.end_read(&reading);
         let broken = || Err(Unreadable::Broken("entry 1 of the log".to_owned()));
         pages.waiting.extend(hand_over(group, broken()));
-        for _ in 0..QUEUES {
-            let (alone, _, reading) = pages.next_read(&ledger, page_bytes).expect("a read");
-            assert_eq!(alone.len(), 1);
+        // One half is read at once, the other one is halved again.
+        let (first, _, reading) = pages.next_read(&ledger, page_bytes).expect("a read");
+        assert_eq!(first.len() as u64, QUEUES / 2);
+        pages.end_read(&reading);
+        let (mut second, _, reading) = pages.next_read(&ledger, page_bytes).expect("a read");
+        assert_eq!(second.len() as u64, QUEUES / 2);
+        pages.end_read(&reading);
+        while second.len() > 1 {
+            let before = second.len();
+            pages.waiting.extend(hand_over(second, broken()));
+            let (part, _, reading) = pages.next_read(&ledger, page_bytes).expect("a read");
+            assert_eq!(part.len(), before / 2);
             pages.end_read(&reading);
+            pages.waiting.clear();
+            second = part;
         }
         assert!(pages.waiting.is_empty());
     }

@@ -66,11 +66,10 @@ pub(super) enum Done {
     },
     /// Entries that the ledger reads again.
     Fetch { result: Result<Entries, String> },
-    /// Pages, which the vhost has unless they are to be read again, and what their read took.
-    Pages {
-        again: Vec<Wanted>,
-        reading: Reading,
-    },
+    /// Pages were read.
+    PagesRead(Reading),
+    /// Pages are to be read again.
+    PagesWanted(Vec<Wanted>),
     /// An extent's entries for the copy.
     Fill {
         extent: u64,

@@ -13,7 +13,8 @@ tables! {
             "URL that takes spans by OTLP over HTTP in its JSON form, as in `http://127.0.0.1:4318/v1/traces`.";
         service_name: String = text(Rule::NotEmpty).or_text("crosstie"), "Name of the service, `service.name`.";
         "headers" = headers().otherwise("none"),
-            "Headers of each request, such as a key of the collector's. Environment variables are replaced.";
+            "Headers of each request, such as a key of the collector's. In their values `$NAME` and `${NAME}` are replaced by \
+             environment variables, which containers and guests do not inherit. Values are secrets.";
         ca_certificates: Vec<String> = list_not_empty(&text(Rule::Path)).optional(),
             "PEM files of certificate authorities trusted for the collector, beside those of the system. Relative \
              paths start at the node's directory.";

@@ -212,7 +212,9 @@ impl Walk<'_> {
         let is_there: HashMap<&str, &Node> = new.iter().map(|i| (&*i.name, i.node)).collect();
         for Item { name, node, .. } in old {
             if !is_there.contains_key(name.as_str()) {
-                let stays = self.one(Some(node), None, &at.item(name));
+                let mut place = at.item(name);
+                place.is_secret = is_secret(name) || at.is_secret;
+                let stays = self.one(Some(node), None, &place);
                 merged.extend(stays.map(|node| (name.clone(), node)));
             }
         }

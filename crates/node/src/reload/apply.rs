@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crosstie_config::{Config, RouterWorker, Worker as Definition};
+use crosstie_router::ReadyExporter;
 use tracing::info;
 
 use super::changed_router::Ready;
@@ -24,6 +25,8 @@ impl Node {
     /// Puts `target` in force in place of the present configuration. An error has changed nothing.
     pub(super) fn apply(&mut self, target: &Config) -> Result<Applied, String> {
         let present = self.reloads.config.clone();
+        let exporter = self.ready_exporter(target);
+        let exporter = exporter.map_err(|e| format!("the exporter of spans cannot start: {e}"))?;
         let secrets = Arc::clone(&self.place.secrets);
         self.place.secrets = Arc::new(target.secret_variables.clone());
         let mut ready = Vec::new();
@@ -58,7 +61,8 @@ impl Node {
         self.triggers.clone_from(&target.controller.shutdown);
         self.title.clone_from(&target.controller.title);
         if present.otlp != target.otlp {
-            troubles.extend(self.change_exporter(target));
+            // The former one sends what waits, beside the new one.
+            self.exporter = exporter.map(ReadyExporter::start);
         }
         let mut is_console_former = false;
         if present.console != target.console {
@@ -84,23 +88,6 @@ impl Node {
         match self.start_console(present) {
             Ok(()) => Some(format!("{error}; the former console goes on")),
             Err(_) => Some(error.to_string()),
-        }
-    }
-
-    /// Exports spans as `target` says. If that fails, the former exporter goes on, and the error is returned.
-    fn change_exporter(&mut self, target: &Config) -> Option<String> {
-        let former = self.exporter.take();
-        match self.start_exporter(target) {
-            Ok(()) => {
-                if let Some(former) = former {
-                    former.replace(self.exporter.is_some());
-                }
-                None
-            }
-            Err(error) => {
-                self.exporter = former;
-                Some(format!("the exporter of spans cannot start: {error}"))
-            }
         }
     }
 

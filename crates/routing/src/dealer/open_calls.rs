@@ -43,13 +43,22 @@ impl Dealer {
     /// Forgets answered calls from the end of the list; earlier ones are examined after these.
     pub(crate) fn forget_answered<H>(&self, sessions: &Sessions<H>, open: &mut OpenCalls) {
         while let Some((caller, request)) = open.calls.last().copied() {
-            let is_open = sessions.call(caller, request).is_some()
-                || self.waiting_call(caller, request).is_some();
-            if is_open {
+            if self.has_call(sessions, caller, request) {
                 return;
             }
             open.calls.pop();
         }
+    }
+
+    /// Whether a caller has an open call with that request id, or one that waits.
+    pub(crate) fn has_call<H>(
+        &self,
+        sessions: &Sessions<H>,
+        caller: impl Into<Party>,
+        request: RequestId,
+    ) -> bool {
+        let caller = caller.into();
+        sessions.call(caller, request).is_some() || self.waiting_call(caller, request).is_some()
     }
 
     /// Ends some of these calls with an ERROR to the caller, for that many steps.
