@@ -60,7 +60,7 @@ def whole(part: object) -> dict:
         return _node({"transports": [{"type": "mqtt", "endpoint": _port(), "options": options}]})
     if "auth" in part:
         return _node({"transports": [{"type": "websocket", "endpoint": _port(), **part}]})
-    if set(part) & {"limits", "admin", "console", "controller", "audit_log"}:
+    if set(part) & {"limits", "admin", "console", "controller", "audit_log", "otlp"}:
         return {"version": 2, "workers": [], **part}
     values = list(part.values())
     if values and all(isinstance(value, dict) for value in values):
