@@ -7,7 +7,7 @@ use crosstie_mqtt::{
     Codes, Options, Packet, QoS, ReasonCode, RetainHandling, SubAck, Subscribe, UnsubAck,
     Unsubscribe, topic,
 };
-use crosstie_spaces::End;
+use crosstie_spaces::{End, filters_at_once};
 
 use crate::deliveries::{Outgoing, now_s};
 use crate::ground::Ground;
@@ -20,11 +20,6 @@ use crate::session::Session;
 
 /// A client has a queue for each.
 const QUALITIES: [QoS; 2] = [QoS::AtMostOnce, QoS::AtLeastOnce];
-
-/// Number of filters of a packet that are handled at a time: each takes up to four methods of the vhost. Those of a large
-/// packet are more, since each part decodes the packet again.
-const FILTERS_AT_ONCE: usize = 64;
-const PARTS_MAX: usize = 64;
 
 /// Maximum number of filters of a client.
 const FILTERS_MAX: usize = 10_000;
@@ -51,7 +46,7 @@ impl Open {
         }
         let mut inner = self.member.lock();
         let inner = &mut *inner;
-        let at_once = at_once(subscribe.subscriptions.iter().count());
+        let at_once = filters_at_once(subscribe.subscriptions.iter().count());
         let left = subscribe.subscriptions.iter().skip(self.codes.len());
         for (number, subscription) in left.enumerate() {
             if number == at_once {
@@ -129,7 +124,7 @@ impl Open {
     ) -> Result<Progress, End> {
         let mut inner = self.member.lock();
         let inner = &mut *inner;
-        let at_once = at_once(unsubscribe.filters.iter().count());
+        let at_once = filters_at_once(unsubscribe.filters.iter().count());
         let left = unsubscribe.filters.iter().skip(self.codes.len());
         for (number, filter) in left.enumerate() {
             if number == at_once {
@@ -166,11 +161,6 @@ impl Open {
         }));
         Ok(Progress::Done)
     }
-}
-
-/// Number of filters, of so many, that are handled at a time.
-fn at_once(filters: usize) -> usize {
-    FILTERS_AT_ONCE.max(filters / PARTS_MAX)
 }
 
 /// Approximate memory of a filter.

@@ -37,6 +37,7 @@ mod replay;
 mod replays;
 mod space;
 mod spaces;
+mod subscribing;
 mod talk;
 mod will;
 
@@ -50,3 +51,4 @@ pub use frames::Frames;
 pub use home::Home;
 pub use login::check as check_connect;
 pub use spaces::{MqttListener, Spaces};
+pub use subscribing::filters_at_once;

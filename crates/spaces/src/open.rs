@@ -1,15 +1,12 @@
 //! A client's packets after CONNECT.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Instant;
 
 use crosstie_front::end_reason::EndReason;
 use crosstie_front::report;
-use crosstie_mqtt::{
-    Options, Packet, Publish, ReasonCode, Side, Subscribe, Unsubscribe, Version, topic,
-};
-use crosstie_topics::{Arrival, ConnectionKey, Content, Received, Reply, Wanted};
+use crosstie_mqtt::{Packet, Publish, ReasonCode, Side, Version};
+use crosstie_topics::{Arrival, ConnectionKey, Content, Received};
 
 use crate::bridge::options;
 use crate::client::Client;
@@ -19,41 +16,46 @@ use crate::figures::{Dropped, Figures};
 use crate::ground::Ground;
 use crate::names;
 use crate::payloads::Arguments;
-use crate::replay::REPLAYS_MAX;
 use crate::space::SharedSpace;
+use crate::subscribing::Subscribing;
 use crate::talk::{Said, Talk};
 use crate::will;
 
 /// A client that is connected to its space.
 pub(crate) struct Open {
-    talk: Talk,
-    key: ConnectionKey,
+    pub(crate) talk: Talk,
+    pub(crate) key: ConnectionKey,
     /// Maximum size of a packet.
     pub(crate) packet_bytes_max: u32,
     /// A bridge of another broker, which asks so for what MQTT 5 has options for.
-    is_bridge: bool,
+    pub(crate) is_bridge: bool,
     /// The packet at the front of the input, which is handled in part.
-    pending: Option<Box<Pending>>,
+    pub(crate) pending: Option<Box<Pending>>,
 }
 
-/// A packet that waits for an outcome.
-enum Pending {
+/// A packet that waits for an outcome, or for its next turn.
+pub(crate) enum Pending {
     /// The realm decides on a publication to this topic.
     Publish(Option<Arc<str>>),
     /// A procedure converts the payload.
     Decode(Option<Arc<str>>, Decoding),
-    /// The realm decides on the next filter, if it is asked.
-    Subscribe(Vec<Option<ReasonCode>>, bool),
+    Subscribe(Subscribing),
+    /// The outcomes of its filters so far.
+    Unsubscribe(Vec<ReasonCode>),
+}
+
+/// How far a packet is handled.
+pub(crate) enum Handled {
+    /// At a cost of so many steps.
+    Done(u32),
+    /// A part of its filters. The rest follows in another turn.
+    Part(u32),
+    /// The rest follows once an outcome is there.
+    Waits,
 }
 
 /// When a packet has arrived, and its length.
 type At = (Instant, usize);
-
-/// Filters of one packet for which the space is locked at once.
-const FILTERS_AT_ONCE: usize = 256;
-
-/// Retained messages that are looked at with a SUBSCRIBE; the others follow in turns.
-const RETAINED_STEPS: usize = 1_000;
 
 impl Open {
     pub(crate) fn new(
@@ -114,10 +116,10 @@ impl Open {
         let handled = match packet {
             Packet::Publish(publish) => self.publish(publish, ground, (now, consumed))?,
             Packet::Subscribe(subscribe) => self.subscribe(subscribe, ground, now)?,
-            Packet::Unsubscribe(unsubscribe) => Some(self.unsubscribe(unsubscribe, space)),
+            Packet::Unsubscribe(unsubscribe) => self.unsubscribe(unsubscribe, space),
             Packet::PingReq => {
                 self.client().send(&Packet::PingResp);
-                Some(0)
+                Handled::Done(0)
             }
             Packet::Disconnect(disconnect) => {
                 let expiry_s = disconnect.properties.session_expiry();
@@ -129,16 +131,18 @@ impl Open {
                     Err(violation) => self.violation(&violation),
                 });
             }
-            _ => Some(self.acknowledge(packet, space)?),
+            _ => Handled::Done(self.acknowledge(packet, space)?),
         };
-        Ok(match handled {
-            None => Step::Halt { consumed: 0 },
-            Some(_) if self.waits() => Step::Halt { consumed },
-            Some(steps) => {
-                let steps = steps.saturating_add(self.talk.take_steps());
-                Step::Done { consumed, steps }
-            }
-        })
+        let (consumed, steps) = match handled {
+            Handled::Waits => return Ok(Step::Halt { consumed: 0 }),
+            Handled::Part(steps) => (0, steps),
+            Handled::Done(steps) => (consumed, steps),
+        };
+        if self.waits() {
+            return Ok(Step::Halt { consumed });
+        }
+        let steps = steps.saturating_add(self.talk.take_steps());
+        Ok(Step::Done { consumed, steps })
     }
 
     /// Handles an acknowledgement. Other packets are a second CONNECT, or an AUTH that nothing has asked for.
@@ -169,19 +173,14 @@ impl Open {
         }
     }
 
-    fn violation(&self, violation: &crosstie_topics::Violation) -> End {
+    pub(crate) fn violation(&self, violation: &crosstie_topics::Violation) -> End {
         let reason = violation.reason.name();
         report::peer_fault(&self.client().connection, reason, violation.text);
         End::Reason(violation.reason)
     }
 
-    /// Handles PUBLISH. Returns nothing while an outcome is due.
-    fn publish(
-        &mut self,
-        publish: &Publish<'_>,
-        ground: &Ground,
-        at: At,
-    ) -> Result<Option<u32>, End> {
+    /// Handles PUBLISH.
+    fn publish(&mut self, publish: &Publish<'_>, ground: &Ground, at: At) -> Result<Handled, End> {
         let space = &ground.space;
         let (topic, said) = match self.pending.take().map(|pending| *pending) {
             Some(Pending::Publish(topic)) => {
@@ -204,7 +203,7 @@ impl Open {
                     packet_id: publish.delivery.packet_id(),
                 };
                 match self.receive(arrival, space)? {
-                    Received::Answered => return Ok(Some(0)),
+                    Received::Answered => return Ok(Handled::Done(0)),
                     Received::New(topic) if space.refuses(arrival.qos) => {
                         // 3.x has no refusal: the client comes back, and sends it again.
                         if !self.version().is_v5() {
@@ -217,7 +216,7 @@ impl Open {
                         let name = name.as_deref().unwrap_or(publish.topic);
                         match self.ask(name, &topic, publish, ground, at) {
                             Some(said) => (topic, said),
-                            None => return Ok(None),
+                            None => return Ok(Handled::Waits),
                         }
                     }
                 }
@@ -291,12 +290,12 @@ impl Open {
         said: Said,
         publish: &Publish<'_>,
         space: &SharedSpace,
-    ) -> Result<Option<u32>, End> {
+    ) -> Result<Handled, End> {
         let (qos, packet_id) = (publish.delivery.qos(), publish.delivery.packet_id());
         let sent = match said {
             Said::Waits => {
                 self.pending = Some(Box::new(Pending::Publish(topic)));
-                return Ok(None);
+                return Ok(Handled::Waits);
             }
             Said::Over => return Err(End::Silent),
             Said::Refused(reason) => {
@@ -327,142 +326,7 @@ impl Open {
                 sent
             }
         };
-        Ok(Some(sent))
-    }
-
-    /// Handles SUBSCRIBE. Returns nothing while an outcome is due.
-    fn subscribe(
-        &mut self,
-        subscribe: &Subscribe<'_>,
-        ground: &Ground,
-        now: Instant,
-    ) -> Result<Option<u32>, End> {
-        let (mut refusals, mut said) = match self.pending.take().map(|pending| *pending) {
-            Some(Pending::Subscribe(refusals, is_asked)) => match self.talk.go_on() {
-                Said::Waits => {
-                    self.pending = Some(Box::new(Pending::Subscribe(refusals, is_asked)));
-                    return Ok(None);
-                }
-                Said::Over => return Err(End::Silent),
-                said => (refusals, is_asked.then_some(said)),
-            },
-            _ => (Vec::new(), None),
-        };
-        let done = refusals.len();
-        for subscription in subscribe.subscriptions.iter().skip(done) {
-            let filter = subscription.filter;
-            if names::is_own_filter(filter) {
-                refusals.push(Some(ReasonCode::NotAuthorized));
-                continue;
-            }
-            if self.client().replays.len() >= REPLAYS_MAX {
-                refusals.push(Some(ReasonCode::QuotaExceeded));
-                continue;
-            }
-            if said.is_none() && self.talk.waits() {
-                // The pause after the filters before.
-                self.pending = Some(Box::new(Pending::Subscribe(refusals, false)));
-                return Ok(None);
-            }
-            let at = (now, filter.len());
-            let asked = || self.talk.may_subscribe(at, &names::asked(filter));
-            match said.take().unwrap_or_else(asked) {
-                Said::Allowed => refusals.push(None),
-                Said::Refused(reason) => refusals.push(Some(of_filter(reason))),
-                Said::Waits => {
-                    self.pending = Some(Box::new(Pending::Subscribe(refusals, true)));
-                    return Ok(None);
-                }
-                Said::Over => return Err(End::Silent),
-            }
-        }
-        let wanted = subscribe.subscriptions.iter().zip(&refusals);
-        let wanted: Vec<_> = wanted
-            .map(|(subscription, refusal)| Wanted {
-                filter: subscription.filter,
-                options: self.options(subscription.filter, subscription.options),
-                refusal: *refusal,
-            })
-            .collect();
-        let space = &ground.space;
-        // The realm's subscriptions precede SUBACK.
-        let granted = || wanted.iter().filter(|wanted| wanted.refusal.is_none());
-        granted().for_each(|wanted| space.bridge.note_interest(wanted.filter, true));
-        let steps = self.take_in(subscribe, &wanted, space);
-        granted().for_each(|wanted| space.bridge.note_interest(wanted.filter, false));
-        steps.map(Some)
-    }
-
-    fn take_in(
-        &self,
-        subscribe: &Subscribe<'_>,
-        wanted: &[Wanted<'_>],
-        space: &Arc<SharedSpace>,
-    ) -> Result<u32, End> {
-        let granted = || wanted.iter().filter(|wanted| wanted.refusal.is_none());
-        let has_retained = space.bridge.retained_number() > 0;
-        let replayed: Vec<_> = granted()
-            .filter(|wanted| has_retained && space.wants_retained(self.key, wanted))
-            .map(|wanted| wanted.filter)
-            .collect();
-        let steps = space.make_current(&replayed);
-        let identifier = subscribe.properties.subscription_id().unwrap_or(0);
-        let mut codes = Vec::new();
-        let last = wanted.len().saturating_sub(1) / FILTERS_AT_ONCE * FILTERS_AT_ONCE;
-        let (earlier, last) = wanted.split_at(last);
-        for some in earlier.chunks(FILTERS_AT_ONCE) {
-            let (subscribed, _) = space.enter(|space, now, outbox| {
-                space.subscribe(now, self.key, identifier, some, &mut codes, outbox)
-            });
-            subscribed.map_err(|violation| self.violation(&violation))?;
-        }
-        let (subscribed, sent) = space.enter(|space, now, outbox| {
-            space.subscribe(now, self.key, identifier, last, &mut codes, outbox)?;
-            // Before the retained messages.
-            let reply = Reply::SubAck(subscribe.packet_id, codes.as_slice().into());
-            space.reply(now, self.key, reply, outbox);
-            // Before what others publish, if it is not much.
-            space.work(now, RETAINED_STEPS, outbox);
-            Ok(())
-        });
-        subscribed.map_err(|violation| self.violation(&violation))?;
-        let client = self.client();
-        let refused = wanted
-            .iter()
-            .zip(&codes)
-            .filter(|(_, code)| code.is_error());
-        let refused: HashSet<_> = refused.map(|(wanted, _)| wanted.filter).collect();
-        let granted = replayed.into_iter().filter(|one| !refused.contains(one));
-        let replayed = space.replay(client, self.key, granted);
-        Ok(sent.saturating_add(steps).saturating_add(replayed))
-    }
-
-    /// The options of a subscription. A shared one may not leave out local publications.
-    fn options(&self, filter: &str, options: Options) -> Options {
-        let is_shared = matches!(topic::split_share(filter), Ok(Some(_)));
-        match self.is_bridge && !is_shared {
-            true => Options {
-                no_local: true,
-                retain_as_published: true,
-                ..options
-            },
-            false => options,
-        }
-    }
-
-    fn unsubscribe(&self, unsubscribe: &Unsubscribe<'_>, space: &SharedSpace) -> u32 {
-        let (mut codes, mut sent) = (Vec::new(), 0);
-        let filters: Vec<_> = unsubscribe.filters.iter().collect();
-        for some in filters.chunks(FILTERS_AT_ONCE) {
-            let (_, more) = space.enter(|space, _, outbox| {
-                let some = some.iter().copied();
-                space.unsubscribe(self.key, some, &mut codes, outbox);
-            });
-            sent += more;
-        }
-        let reply = Reply::UnsubAck(unsubscribe.packet_id, codes.into());
-        space.enter(|space, now, outbox| space.reply(now, self.key, reply, outbox));
-        sent
+        Ok(Handled::Done(sent))
     }
 
     /// Takes the client out of the space, then out of the realm, which decides on the will in between.
@@ -482,15 +346,5 @@ impl Open {
             Some(will) if !is_stop => will::publish(will, self.talk, ground, why),
             _ => self.talk.leave(why),
         }
-    }
-}
-
-/// A reason of SUBACK.
-fn of_filter(reason: ReasonCode) -> ReasonCode {
-    match reason {
-        ReasonCode::TopicNameInvalid => ReasonCode::TopicFilterInvalid,
-        ReasonCode::NotAuthorized | ReasonCode::QuotaExceeded => reason,
-        ReasonCode::ImplementationSpecificError => reason,
-        _ => ReasonCode::UnspecifiedError,
     }
 }

@@ -54,7 +54,7 @@ const PAGE_MAX: usize = 64;
 const FEW: usize = 4;
 
 /// Filters of a packet whose first pages are read with it.
-const FILTERS_AT_ONCE: usize = 16;
+pub(crate) const FILTERS_AT_ONCE: usize = 16;
 
 /// Time between two looks at a client that has not said that it has room.
 const ROOM_CHECK: Duration = Duration::from_secs(1);
@@ -116,18 +116,17 @@ impl SharedSpace {
             }
     }
 
-    /// Sends a client the retained events that its new subscriptions match: the first pages of a few filters at once, the
-    /// rest by a task. Returns the steps of the part that is done.
+    /// Sends a client the retained events that its new subscriptions match, up to the event of that number: the first pages
+    /// of a few filters at once, the rest by a task. Returns the steps of the part that is done.
     pub(crate) fn replay<'f>(
         self: &Arc<Self>,
         client: &Arc<Client>,
         key: ConnectionKey,
-        filters: impl Iterator<Item = &'f str>,
+        filters: impl Iterator<Item = (&'f str, u64)>,
     ) -> u32 {
         let mut steps = 0_u32;
         let mut rest = VecDeque::new();
-        let number_max = self.bridge.retained_number();
-        for (at, filter) in filters.enumerate() {
+        for (at, (filter, number_max)) in filters.enumerate() {
             let Some(pattern) = names::pattern(filter) else {
                 continue;
             };
