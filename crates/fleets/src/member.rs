@@ -49,8 +49,7 @@ impl Member {
     ) -> Arc<Self> {
         Arc::new_cyclic(|own: &Weak<Self>| Self {
             mailbox: Arc::new(Connection::owned_mailbox(
-                connection.peer(),
-                None,
+                connection,
                 usize::MAX,
                 limits,
                 own.clone(),

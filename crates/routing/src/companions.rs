@@ -12,14 +12,15 @@ const COMPANIONS_MAX: usize = 64;
 const COMPANION_BYTES: usize = 32;
 
 /// Callee numbers by registration. Neither registration ids nor callee numbers are reused, so that stale entries match
-/// nothing and need no removal.
+/// nothing and need no removal. Without any, it holds one word.
 #[derive(Debug, Default)]
-pub(crate) struct Companions(VecDeque<(RegistrationId, u64)>);
+#[expect(clippy::box_collection, reason = "few sessions have one")]
+pub(crate) struct Companions(Option<Box<VecDeque<(RegistrationId, u64)>>>);
 
 impl Companions {
     /// The number of the callee that served the session last.
     pub(crate) fn of(&self, registration: RegistrationId) -> Option<u64> {
-        let mut all = self.0.iter();
+        let mut all = self.0.as_ref()?.iter();
         let known = all.find(|(known, _)| *known == registration);
         known.map(|(_, number)| *number)
     }
@@ -33,28 +34,28 @@ impl Companions {
         is_there: impl Fn(RegistrationId, u64) -> bool,
     ) -> isize {
         let before = self.bytes() as isize;
-        let mut all = self.0.iter_mut();
-        match all.find(|(known, _)| *known == registration) {
+        let all = self.0.get_or_insert_default();
+        match all.iter_mut().find(|(known, _)| *known == registration) {
             Some((_, known)) => *known = number,
             None => {
-                if self.0.len() == COMPANIONS_MAX {
-                    self.0.retain(|(known, number)| is_there(*known, *number));
+                if all.len() == COMPANIONS_MAX {
+                    all.retain(|(known, number)| is_there(*known, *number));
                 }
-                if self.0.len() == COMPANIONS_MAX {
-                    self.0.pop_front();
+                if all.len() == COMPANIONS_MAX {
+                    all.pop_front();
                 }
-                self.0.push_back((registration, number));
+                all.push_back((registration, number));
             }
         }
         self.bytes() as isize - before
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.bytes() == 0
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.0.len() * COMPANION_BYTES
+        self.0.as_ref().map_or(0, |all| all.len() * COMPANION_BYTES)
     }
 }
 

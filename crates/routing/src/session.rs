@@ -60,7 +60,8 @@ pub(crate) struct Session<H> {
 #[derive(Debug, Default)]
 pub(crate) struct Rare {
     /// Its progressive calls that ended before their last CALL arrived, oldest first.
-    pub(crate) unfinished: VecDeque<RequestId>,
+    #[expect(clippy::box_collection, reason = "few sessions have one")]
+    pub(crate) unfinished: Option<Box<VecDeque<RequestId>>>,
     /// Publications for the time when it has left.
     pub(crate) testaments: Testaments,
     /// The `authextra` of its authentication, in CBOR; empty if there was none.
@@ -89,7 +90,7 @@ impl<H> Session<H> {
             } = &**rare;
             let is_free = limits.is_none() && authextra.is_empty();
             is_free
-                && unfinished.is_empty()
+                && unfinished.is_none()
                 && testaments.is_empty()
                 && companions.is_empty()
                 && deliveries.is_none()
@@ -116,17 +117,14 @@ impl<H> Session<H> {
 
     /// Marks a leaving session; returns whether it has testaments, and needs its role until they are published.
     pub(crate) fn keep_role(&mut self) -> bool {
-        let Some(rare) = &mut self.rare else {
-            return false;
-        };
-        rare.testaments.keeps_role = !rare.testaments.is_empty();
-        rare.testaments.keeps_role
+        let rare = self.rare.as_deref_mut();
+        rare.is_some_and(|rare| rare.testaments.keep_role())
     }
 
     /// Whether that was returned.
     pub(crate) fn keeps_role(&self) -> bool {
         let rare = self.rare.as_deref();
-        rare.is_some_and(|rare| rare.testaments.keeps_role)
+        rare.is_some_and(|rare| rare.testaments.keeps_role())
     }
 
     /// Whether every event of its subscriptions waits for its acknowledgement: a resumable session must not miss any.
@@ -475,5 +473,7 @@ mod tests {
     #[test]
     fn an_idle_session_costs_little() {
         assert!(size_of::<Session<u64>>() <= 152);
+        // Those with an `authextra` have it.
+        assert!(size_of::<Rare>() <= 64, "{}", size_of::<Rare>());
     }
 }

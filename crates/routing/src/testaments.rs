@@ -31,15 +31,19 @@ pub(crate) enum Scope {
     Destroyed,
 }
 
-/// All testaments of a session, in each scope in the order in which they were added.
+/// All testaments of a session. Without any, it holds one word.
 #[derive(Debug, Default)]
-pub(crate) struct Testaments {
+pub(crate) struct Testaments(Option<Box<All>>);
+
+/// The testaments in each scope in the order in which they were added.
+#[derive(Debug, Default)]
+struct All {
     detached: VecDeque<Testament>,
     destroyed: VecDeque<Testament>,
     /// Memory of all of them.
     bytes: usize,
     /// Its session has left, and its role is kept until they are published.
-    pub(crate) keeps_role: bool,
+    keeps_role: bool,
     /// Other nodes have been told that they hold none of them any more.
     is_released: bool,
 }
@@ -96,68 +100,81 @@ impl Testament {
 
 impl Testaments {
     pub(crate) fn add(&mut self, scope: Scope, testament: Testament) {
-        self.bytes += testament.bytes();
-        self.of(scope).push_back(testament);
+        let all = self.0.get_or_insert_default();
+        all.bytes += testament.bytes();
+        all.of(scope).push_back(testament);
     }
 
     /// Removes the next one to be published.
     pub(crate) fn take(&mut self) -> Option<Testament> {
-        let first = self.detached.pop_front();
-        let testament = first.or_else(|| self.destroyed.pop_front())?;
-        self.bytes -= testament.bytes();
+        let all = self.0.as_mut()?;
+        let first = all.detached.pop_front();
+        let testament = first.or_else(|| all.destroyed.pop_front())?;
+        all.bytes -= testament.bytes();
         Some(testament)
     }
 
     /// Removes all of one scope; returns their publications and their bytes.
     pub(crate) fn flush(&mut self, scope: Scope) -> (Vec<u64>, usize) {
-        let flushed = std::mem::take(self.of(scope));
+        let Some(all) = &mut self.0 else {
+            return (Vec::new(), 0);
+        };
+        let flushed = std::mem::take(all.of(scope));
         let bytes = flushed.iter().map(Testament::bytes).sum();
-        self.bytes -= bytes;
+        all.bytes -= bytes;
         (flushed.iter().map(|flushed| flushed.id.0).collect(), bytes)
     }
 
     /// Marks the testaments as about to be published. The first call returns those that other nodes hold.
     pub(crate) fn release(&mut self) -> Vec<u64> {
-        if std::mem::replace(&mut self.is_released, true) {
+        let Some(all) = &mut self.0 else {
+            return Vec::new();
+        };
+        if std::mem::replace(&mut all.is_released, true) {
             return Vec::new();
         }
-        let all = self.detached.iter().chain(&self.destroyed);
-        let entrusted = all.filter(|testament| testament.is_entrusted);
+        let entrusted = all.iter().filter(|testament| testament.is_entrusted);
         entrusted.map(|testament| testament.id.0).collect()
     }
 
     /// Removes one; returns its bytes.
     pub(crate) fn forget(&mut self, publication: u64) -> usize {
+        let Some(all) = &mut self.0 else {
+            return 0;
+        };
         let mut forgotten = 0;
-        for of in [&mut self.detached, &mut self.destroyed] {
+        for of in [&mut all.detached, &mut all.destroyed] {
             if let Some(place) = of.iter().position(|known| known.id.0 == publication) {
                 forgotten += of.remove(place).map_or(0, |testament| testament.bytes());
             }
         }
-        self.bytes -= forgotten;
+        all.bytes -= forgotten;
         forgotten
     }
 
     /// One of them, by its place among all.
     pub(crate) fn nth(&mut self, place: usize) -> Option<(Scope, &mut Testament)> {
-        let detached = self.detached.len();
+        let all = self.0.as_mut()?;
+        let detached = all.detached.len();
         match place.checked_sub(detached) {
-            None => Some((Scope::Detached, self.detached.get_mut(place)?)),
-            Some(place) => Some((Scope::Destroyed, self.destroyed.get_mut(place)?)),
+            None => Some((Scope::Detached, all.detached.get_mut(place)?)),
+            Some(place) => Some((Scope::Destroyed, all.destroyed.get_mut(place)?)),
         }
     }
 
     /// The place of the last one of a scope.
     pub(crate) fn last_of(&self, scope: Scope) -> Option<usize> {
+        let all = self.0.as_ref()?;
         match scope {
-            Scope::Detached => self.detached.len().checked_sub(1),
-            Scope::Destroyed if self.destroyed.is_empty() => None,
+            Scope::Detached => all.detached.len().checked_sub(1),
+            Scope::Destroyed if all.destroyed.is_empty() => None,
             Scope::Destroyed => self.len().checked_sub(1),
         }
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.detached.len() + self.destroyed.len()
+        let all = self.0.as_ref();
+        all.map_or(0, |all| all.detached.len() + all.destroyed.len())
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -165,13 +182,34 @@ impl Testaments {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.bytes
+        self.0.as_ref().map_or(0, |all| all.bytes)
+    }
+
+    /// Marks those of a leaving session; returns whether there are any, which need its role until they are published.
+    pub(crate) fn keep_role(&mut self) -> bool {
+        let is_kept = !self.is_empty();
+        if let Some(all) = &mut self.0 {
+            all.keeps_role = is_kept;
+        }
+        is_kept
+    }
+
+    /// Whether that was returned.
+    pub(crate) fn keeps_role(&self) -> bool {
+        self.0.as_ref().is_some_and(|all| all.keeps_role)
     }
 
     /// Asserts the invariants of the fields.
     pub(crate) fn check_invariants(&self) {
-        let all = self.detached.iter().chain(&self.destroyed);
-        assert_eq!(self.bytes, all.map(Testament::bytes).sum::<usize>());
+        if let Some(all) = &self.0 {
+            assert_eq!(all.bytes, all.iter().map(Testament::bytes).sum::<usize>());
+        }
+    }
+}
+
+impl All {
+    fn iter(&self) -> impl Iterator<Item = &Testament> {
+        self.detached.iter().chain(&self.destroyed)
     }
 
     fn of(&mut self, scope: Scope) -> &mut VecDeque<Testament> {

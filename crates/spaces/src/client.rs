@@ -31,15 +31,20 @@ pub(crate) struct Client {
     /// Packets are in frames of a WebSocket.
     is_framed: bool,
     flags: AtomicU8,
-    /// CONNACK, until the space asks for it.
-    opening: Mutex<Option<Opening>>,
     /// Set with the session in the space.
     session: OnceLock<(ConnectionKey, Arc<str>)>,
-    /// Its will, once the space has ended its connection.
-    will: Mutex<Option<Box<OwnContent>>>,
+    moment: Mutex<Option<Box<Moment>>>,
     /// Set while retained events of the realm are still to be sent.
     pub(crate) replays: Waiting,
     space: Arc<dyn Resume>,
+}
+
+/// The parts of a client that its beginning and its end need.
+enum Moment {
+    /// CONNACK, until the space asks for it.
+    Opening(Opening),
+    /// Its will, once the space has ended its connection.
+    Will(OwnContent),
 }
 
 /// The steps that follow once the space opens a connection.
@@ -85,14 +90,11 @@ impl Client {
         connection: &Arc<Connection>,
         limits: &Arc<ConnectionLimits>,
         (version, is_framed): (Version, bool),
-        is_certificate_shown: bool,
         space: Arc<dyn Resume>,
     ) -> Arc<Self> {
-        let certificate = is_certificate_shown.then(|| connection.peer_certificate());
         Arc::new_cyclic(|own: &Weak<Self>| Self {
             mailbox: Arc::new(Connection::owned_mailbox(
-                connection.peer(),
-                certificate.flatten(),
+                connection,
                 ANSWERS_MAX,
                 Arc::clone(limits),
                 own.clone(),
@@ -101,9 +103,8 @@ impl Client {
             version,
             is_framed,
             flags: AtomicU8::new(0),
-            opening: Mutex::default(),
             session: OnceLock::new(),
-            will: Mutex::default(),
+            moment: Mutex::default(),
             replays: Waiting::default(),
             space,
         })
@@ -124,13 +125,17 @@ impl Client {
         let is_own = |(_, own): &(_, Arc<str>)| **own == *client_id;
         let is_own = self.session.get().is_some_and(is_own);
         if is_own {
-            *self.will.lock() = Some(Box::new(OwnContent::of(will)));
+            *self.moment.lock() = Some(Box::new(Moment::Will(OwnContent::of(will))));
         }
         is_own
     }
 
     pub(crate) fn take_will(&self) -> Option<OwnContent> {
-        self.will.lock().take().map(|will| *will)
+        let moment = self.moment.lock().take()?;
+        match *moment {
+            Moment::Will(will) => Some(will),
+            Moment::Opening(_) => None,
+        }
     }
 
     /// Applies the bounds of the client's role, realm or listener to its output.
@@ -147,15 +152,19 @@ impl Client {
     pub(crate) fn keep_connack(&self, connack: ConnAck<'_>, begin: impl FnOnce() + Send + 'static) {
         let mut octets = Vec::new();
         let _ = Packet::ConnAck(connack).encode(self.version, &mut octets);
-        *self.opening.lock() = Some(Opening {
+        *self.moment.lock() = Some(Box::new(Moment::Opening(Opening {
             connack: octets.into(),
             begin: Box::new(begin),
-        });
+        })));
         self.set(OPENING);
     }
 
     pub(crate) fn send_connack(&self) {
-        let Some(Opening { connack, begin }) = self.opening.lock().take() else {
+        let moment = self
+            .moment
+            .lock()
+            .take_if(|moment| matches!(**moment, Moment::Opening(_)));
+        let Some(Moment::Opening(Opening { connack, begin })) = moment.map(|moment| *moment) else {
             return;
         };
         begin();
@@ -457,5 +466,15 @@ fn refused<E>(refused: Unqueued<E>) -> Refused {
     match refused {
         Unqueued::Gone => Refused::Gone,
         Unqueued::Full | Unqueued::Writer(_) => Refused::Full,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_idle_client_costs_little() {
+        assert!(size_of::<Client>() <= 112, "{}", size_of::<Client>());
     }
 }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Weak};
 use crosstie_store::{
     DiskLow, FoundRecords, RecordCommitter, RecordStore, RecordStoreConfig, StoreError,
 };
-use crosstie_topics::{Journal, Record};
+use crosstie_topics::{Position, Record};
 use crosstie_transport::{Account, Kept};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
@@ -174,23 +174,27 @@ impl Durable {
     }
 
     /// Submits the records of an input. The caller has the space's lock.
-    pub(crate) fn submit(&self, journal: &mut Journal, mut owner: impl FnMut(&Record) -> String) {
-        if journal.records.is_empty() {
+    pub(crate) fn submit<'a>(
+        &self,
+        records: Vec<Record>,
+        position: Position,
+        owner: impl Fn(&Record) -> Option<&'a str>,
+    ) {
+        if records.is_empty() {
             return;
         }
-        let records = std::mem::take(&mut journal.records);
         let mut attached = self.attached.lock();
         let Some(attached) = &mut *attached else {
             return;
         };
         let mut changes = Vec::with_capacity(records.len());
         for record in records {
-            let owner = owner(&record);
+            let owner = owner(&record).unwrap_or_default().to_owned();
             attached
                 .places
                 .change(Owned { owner, record }, &mut changes);
         }
-        let waiting = attached.committer.submit(changes, journal.position.0);
+        let waiting = attached.committer.submit(changes, position.0);
         self.kept.set(waiting + attached.places.bytes());
         if waiting > WAITING_BYTES_MAX {
             self.is_crowded.store(true, Ordering::SeqCst);

@@ -16,6 +16,12 @@ pub(crate) struct Ground {
 }
 
 impl Ground {
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.entrance, &other.entrance)
+            && Arc::ptr_eq(&self.endpoint, &other.endpoint)
+            && Arc::ptr_eq(&self.space, &other.space)
+    }
+
     /// Those of payloads, which are nested in the arguments of a message.
     pub(crate) fn limits(&self) -> Limits {
         let depth_max = self.entrance.decoding.depth_max.saturating_sub(2);

@@ -61,7 +61,6 @@ impl Conversation<Ground> {
             &self.connection,
             &ground.entrance.realms.bounds.limits,
             (connect.version, self.is_framed()),
-            ground.entrance.listening.tls.is_some(),
             Arc::clone(&ground.space) as _,
         );
         let (mut talk, flow) = Talk::begin(&ground.entrance, &ground.endpoint, client, connect);

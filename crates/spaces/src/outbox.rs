@@ -25,8 +25,6 @@ pub(crate) struct SpaceOutbox {
     pub(crate) wills: Vec<OwnContent>,
     /// Connections that others have taken over: nobody waits for their clients to close them.
     pub(crate) over: Vec<Arc<Client>>,
-    /// Sessions that have ended.
-    pub(crate) ended: Vec<String>,
 }
 
 impl Outbox<Arc<Client>> for SpaceOutbox {
@@ -103,10 +101,6 @@ impl Outbox<Arc<Client>> for SpaceOutbox {
         // Permitted when the client connected, which has gone.
         self.wills.push(OwnContent::of(will));
         true
-    }
-
-    fn ended(&mut self, client_id: &str) {
-        self.ended.push(client_id.to_owned());
     }
 
     fn interest(&mut self, filter: &str, begins: bool) {

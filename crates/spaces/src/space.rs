@@ -1,6 +1,6 @@
 //! A topic space with its lock, its clock and its session in the realm.
 
-use std::collections::HashMap;
+use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -32,8 +32,8 @@ use crate::own_content::OwnContent;
 /// system calls, and whatever concerns the realm, happen outside.
 pub(crate) struct SharedSpace {
     space: Mutex<Space<Arc<Client>>>,
-    /// The users of sessions, by client identifier; others may not take those over.
-    owners: Mutex<HashMap<String, Owner>>,
+    /// The user who logged in last: the sessions of one share its text.
+    last_owner: Mutex<Owner>,
     pub(crate) bridge: Bridge,
     pub(crate) crossing: Crossing,
     /// Its store, if the realm has one.
@@ -58,8 +58,8 @@ pub(crate) const RECEIVE_MAX: u16 = 16_384;
 /// Steps of postponed work in one turn.
 const WORK_STEPS: usize = 4_096;
 
-/// Approximate memory of the user of a session.
-const OWNER_BYTES: usize = 160;
+/// Approximate memory of the user of a session, beside its place there.
+const OWNER_BYTES: usize = 48;
 
 /// The bounds of a space.
 pub(crate) fn limits_of(limits: &Limits) -> SpaceLimits {
@@ -79,26 +79,21 @@ pub(crate) fn limits_of(limits: &Limits) -> SpaceLimits {
     }
 }
 
-/// The user of a session.
+/// The user of a session, as text: the authid, which is empty for a client without credentials, U+0000, and the role.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Owner {
-    /// Empty for a client without credentials.
-    pub(crate) authid: String,
-    pub(crate) role: String,
-}
+pub(crate) struct Owner(Arc<str>);
 
 impl Owner {
-    /// As text, with U+0000 between the two: for a store.
-    fn text(&self) -> String {
-        format!("{}\0{}", self.authid, self.role)
+    pub(crate) fn new(authid: &str, role: &str) -> Self {
+        Self(format!("{authid}\0{role}").into())
     }
 
-    fn parse(text: &str) -> Self {
-        let (authid, role) = text.split_once('\0').unwrap_or((text, ""));
-        Self {
-            authid: authid.to_owned(),
-            role: role.to_owned(),
-        }
+    /// Whether a session's user is the same one, and whether his role is.
+    fn is_of(&self, known: &str) -> (bool, bool) {
+        // No role contains U+0000.
+        let parts = |text| str::rsplit_once(text, '\0').unwrap_or((text, ""));
+        let ((authid, role), known) = (parts(&self.0), parts(known));
+        (authid == known.0, role == known.1)
     }
 }
 
@@ -126,7 +121,7 @@ impl SharedSpace {
         Self {
             topic_max,
             space: Mutex::new(Space::new(config, seed())),
-            owners: Mutex::default(),
+            last_owner: Mutex::default(),
             durable,
             bridge: Bridge::new(realms, realm),
             crossing: Crossing::default(),
@@ -147,7 +142,7 @@ impl SharedSpace {
             .iter()
             .filter_map(|owned| match &owned.record {
                 Record::Session { client_id, .. } if !owned.owner.is_empty() => {
-                    Some((client_id.to_string(), Owner::parse(&owned.owner)))
+                    Some((Arc::clone(client_id), Arc::from(&*owned.owner)))
                 }
                 _ => None,
             })
@@ -159,10 +154,9 @@ impl SharedSpace {
         while space.has_backlog() {
             space.work(self.now(), WORK_STEPS, &mut outbox);
         }
-        let live = owners
-            .into_iter()
-            .filter(|(client_id, _)| space.session(client_id).is_some());
-        self.owners.lock().extend(live);
+        for (client_id, owner) in owners {
+            space.set_user(&client_id, owner);
+        }
         self.kept.set(space.kept_bytes());
         let counts = space.counts();
         drop(space);
@@ -174,13 +168,13 @@ impl SharedSpace {
             counts.queued
         );
         // The realm is not there yet.
-        *self.restored.lock() = std::mem::take(&mut outbox.wills);
+        *self.restored.lock() = mem::take(&mut outbox.wills);
         self.follow(outbox);
     }
 
     /// Publishes in the realm the wills that were due when the space was restored.
     pub(crate) fn publish_restored(&self) {
-        let wills = std::mem::take(&mut *self.restored.lock());
+        let wills = mem::take(&mut *self.restored.lock());
         let used = self.crossing.used.read().clone();
         for will in &wills {
             self.publish_own(will, &used.mapping);
@@ -220,20 +214,12 @@ impl SharedSpace {
         let now = self.now();
         let mut space = self.space.lock();
         let outcome = act(&mut space, now, &mut outbox);
-        if !outbox.ended.is_empty() {
-            let mut owners = self.owners.lock();
-            for ended in &outbox.ended {
-                owners.remove(ended);
-            }
-        }
         if let Some(durable) = &self.durable {
-            durable.submit(space.journal(), |record| match record {
-                Record::Session { client_id, .. } => {
-                    let owners = self.owners.lock();
-                    let owner = owners.get(&**client_id).map(Owner::text);
-                    owner.unwrap_or_default()
-                }
-                _ => String::new(),
+            let journal = space.journal();
+            let (records, position) = (mem::take(&mut journal.records), journal.position);
+            durable.submit(records, position, |record| match record {
+                Record::Session { client_id, .. } => space.user(client_id).map(|user| &**user),
+                _ => None,
             });
         }
         let next = next_turn(&space);
@@ -267,24 +253,18 @@ impl SharedSpace {
             return Err(ReasonCode::ServerUnavailable);
         }
         let (connected, _) = self.enter(|space, now, outbox| {
-            let mut owners = self.owners.lock();
-            let known = owners.get(connect.client_id);
-            if known.is_some_and(|known| known.authid != owner.authid) {
+            let known = space.user(connect.client_id);
+            let (is_same, is_same_role) = known.map_or((true, true), |user| owner.is_of(user));
+            if !is_same {
                 return Err(ReasonCode::ClientIdentifierNotValid);
             }
-            // The subscriptions that another role was permitted are not this one's.
-            let is_other_role = known.is_some_and(|known| known.role != owner.role);
             let connect = Connect {
-                is_clean: connect.is_clean || is_other_role,
+                // The subscriptions that another role was permitted are not this one's.
+                is_clean: connect.is_clean || !is_same_role,
                 ..connect.clone()
             };
             let connected = space.connect(now, Arc::clone(client), &connect, outbox)?;
-            // The former session of that identifier may have ended by this.
-            for ended in outbox.ended.drain(..) {
-                owners.remove(&ended);
-            }
-            owners.insert(connected.client_id.to_string(), owner.clone());
-            drop(owners);
+            space.set_user(&connected.client_id, self.shared(owner));
             client.set_session(connected.key, &connected.client_id);
             space.limit_subscriptions(connected.key, subscriptions_max);
             acknowledge(&connected);
@@ -293,6 +273,15 @@ impl SharedSpace {
             Ok(connected.key)
         });
         connected
+    }
+
+    /// The text of a user, which many sessions may have.
+    fn shared(&self, owner: &Owner) -> Arc<str> {
+        let mut last = self.last_owner.lock();
+        if *last != *owner {
+            last.clone_from(owner);
+        }
+        Arc::clone(&last.0)
     }
 
     fn follow(&self, outbox: SpaceOutbox) {
@@ -386,7 +375,6 @@ impl SharedSpace {
             return;
         }
         let (forgotten, _) = self.enter(|space, _, _| {
-            self.owners.lock().clear();
             self.bridge.forget_filters();
             space.forget_all(seed())
         });

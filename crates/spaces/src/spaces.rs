@@ -1,7 +1,7 @@
 //! The topic spaces of a router, by realm, and the way of connections into them.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use crosstie_config::Limits;
@@ -30,6 +30,8 @@ pub struct Spaces {
     realms: Arc<Realms>,
     limits: SpaceLimits,
     spaces: Arc<ByRealm>,
+    /// That of the last connection: the connections of a listener share one.
+    last_ground: Mutex<Weak<Ground>>,
 }
 
 type ByRealm = Mutex<BTreeMap<String, Arc<SharedSpace>>>;
@@ -47,6 +49,7 @@ impl Spaces {
             realms: Arc::clone(realms),
             limits: limits_of(limits),
             spaces: Arc::default(),
+            last_ground: Mutex::default(),
         })
     }
 
@@ -135,11 +138,18 @@ impl Spaces {
 
     fn ground(&self, entrance: Arc<Entrance>, endpoint: Arc<MqttEndpoint>) -> Arc<Ground> {
         let space = self.space(endpoint.options.realm());
-        Arc::new(Ground {
+        let ground = Ground {
             entrance,
             endpoint,
             space,
-        })
+        };
+        let mut last = self.last_ground.lock();
+        if let Some(last) = last.upgrade().filter(|last| last.is_same(&ground)) {
+            return last;
+        }
+        let ground = Arc::new(ground);
+        *last = Arc::downgrade(&ground);
+        ground
     }
 
     /// The space of a realm, made with its first use.

@@ -306,10 +306,7 @@ fn owner(details: &Dict) -> Owner {
         "anonymous" => "",
         _ => text(details, "authid"),
     };
-    Owner {
-        authid: authid.to_owned(),
-        role: text(details, "authrole").to_owned(),
-    }
+    Owner::new(authid, text(details, "authrole"))
 }
 
 fn text<'d>(details: &'d Dict, key: &str) -> &'d str {

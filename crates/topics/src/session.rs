@@ -14,6 +14,8 @@ use crate::{Message, Record, SessionNumber, Time};
 #[derive(Debug)]
 pub(crate) struct Session<H> {
     pub(crate) client_id: Arc<str>,
+    /// Its user, in words of the space's owner.
+    pub(crate) user: Option<Arc<str>>,
     /// The owner's handle of its connection, if there is one.
     pub(crate) link: Option<H>,
     /// The number of its present or last connection.
@@ -95,6 +97,7 @@ impl<H> Session<H> {
     pub(crate) fn new(client_id: Arc<str>) -> Self {
         Self {
             client_id,
+            user: None,
             link: None,
             connection: 0,
             packet_bytes_max: 0,
@@ -216,7 +219,7 @@ mod tests {
 
     #[test]
     fn an_idle_session_costs_little() {
-        assert!(size_of::<Session<u64>>() <= 120);
+        assert!(size_of::<Session<u64>>() <= 136);
         assert!(size_of::<Subscribed>() <= 12);
     }
 }

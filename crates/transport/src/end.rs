@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::{PeerAddress, Socket};
+use crate::{Connection, PeerAddress, Socket};
 
 /// The owner of a mailbox, in place of a task that waits. Called outside locks, from any thread.
 pub trait Owner: Send + Sync {
@@ -27,9 +27,6 @@ pub(crate) enum End {
 
 /// The stand-in for a socket in a mailbox.
 pub(crate) struct Mailbox {
-    peer: PeerAddress,
-    /// The peer's verified certificate, in DER.
-    pub(crate) certificate: Option<Box<[u8]>>,
     items_max: u32,
     /// Changed under the lock of the queue.
     pub(crate) items: AtomicU32,
@@ -41,8 +38,20 @@ pub(crate) struct Mailbox {
 
 /// Those that learn of something to take, and of the end.
 enum Told {
-    Tasks(Box<Waiting>),
-    Owner(Weak<dyn Owner>),
+    Tasks(Box<Tasks>),
+    /// The peer is that of `carrier`.
+    Owner {
+        owner: Weak<dyn Owner>,
+        carrier: Arc<Connection>,
+    },
+}
+
+/// Tasks that wait for requests of a peer.
+struct Tasks {
+    peer: PeerAddress,
+    /// The peer's verified certificate, in DER.
+    certificate: Option<Box<[u8]>>,
+    waiting: Waiting,
 }
 
 /// Notifies tasks.
@@ -57,7 +66,7 @@ impl End {
     pub(crate) fn peer(&self) -> PeerAddress {
         match self {
             Self::Socket(socket) => socket.peer(),
-            Self::Mailbox(mailbox) => mailbox.peer,
+            Self::Mailbox(mailbox) => mailbox.peer(),
         }
     }
 
@@ -77,36 +86,60 @@ impl End {
 
 impl Mailbox {
     pub(crate) fn new(peer: PeerAddress, certificate: Option<Vec<u8>>, items_max: usize) -> Self {
-        Self {
+        let tasks = Tasks {
             peer,
             certificate: certificate.map(Vec::into_boxed_slice),
+            waiting: Waiting::default(),
+        };
+        Self::told(Told::Tasks(Box::new(tasks)), items_max)
+    }
+
+    /// A mailbox beside the connection of its owner's client.
+    pub(crate) fn owned(
+        owner: Weak<dyn Owner>,
+        carrier: Arc<Connection>,
+        items_max: usize,
+    ) -> Self {
+        Self::told(Told::Owner { owner, carrier }, items_max)
+    }
+
+    fn told(told: Told, items_max: usize) -> Self {
+        Self {
             items_max: u32::try_from(items_max).unwrap_or(u32::MAX),
             items: AtomicU32::new(0),
             takers: AtomicU32::new(0),
             taking: Mutex::new(()),
-            told: Told::Tasks(Box::default()),
+            told,
         }
     }
 
-    pub(crate) fn owned_by(self, owner: Weak<dyn Owner>) -> Self {
-        Self {
-            told: Told::Owner(owner),
-            ..self
+    fn peer(&self) -> PeerAddress {
+        match &self.told {
+            Told::Tasks(tasks) => tasks.peer,
+            Told::Owner { carrier, .. } => carrier.peer(),
+        }
+    }
+
+    /// The peer's verified certificate, in DER.
+    pub(crate) fn certificate(&self) -> Option<Vec<u8>> {
+        match &self.told {
+            Told::Tasks(tasks) => tasks.certificate.as_deref().map(<[u8]>::to_vec),
+            Told::Owner { carrier, .. } => carrier.peer_certificate(),
         }
     }
 
     pub(crate) fn owner(&self) -> Option<Arc<dyn Owner>> {
         match &self.told {
             Told::Tasks(_) => None,
-            Told::Owner(owner) => owner.upgrade(),
+            Told::Owner { owner, .. } => owner.upgrade(),
         }
     }
 
     /// Those that tasks wait with, unless there is an owner.
     pub(crate) fn waiting(&self) -> Option<&Waiting> {
         match &self.told {
-            Told::Tasks(waiting) => Some(waiting),
-            Told::Owner(_) => None,
+            Told::Tasks(tasks) => Some(&tasks.waiting),
+            Told::Owner { .. } => None,
         }
     }
 
@@ -128,7 +161,17 @@ impl Mailbox {
 impl fmt::Debug for Mailbox {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Mailbox")
-            .field("peer", &self.peer)
+            .field("peer", &self.peer())
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_owned_mailbox_costs_little() {
+        assert!(size_of::<Mailbox>() <= 40, "{}", size_of::<Mailbox>());
     }
 }

@@ -67,15 +67,14 @@ impl Connection {
         Self::of_mailbox(Mailbox::new(peer, certificate, items_max), limits)
     }
 
-    /// A mailbox whose owner is told, as no task waits.
+    /// A mailbox for the client of another connection. Its owner is told, as no task waits.
     pub fn owned_mailbox(
-        peer: PeerAddress,
-        certificate: Option<Vec<u8>>,
+        carrier: &Arc<Self>,
         items_max: usize,
         limits: Arc<ConnectionLimits>,
         owner: Weak<dyn Owner>,
     ) -> Self {
-        let mailbox = Mailbox::new(peer, certificate, items_max).owned_by(owner);
+        let mailbox = Mailbox::owned(owner, Arc::clone(carrier), items_max);
         Self::of_mailbox(mailbox, limits)
     }
 
@@ -177,8 +176,7 @@ impl Connection {
 
     /// The verified certificate of a mailbox's peer.
     pub(crate) fn mailbox_certificate(&self) -> Option<Vec<u8>> {
-        let certificate = self.as_mailbox()?.certificate.as_deref();
-        certificate.map(<[u8]>::to_vec)
+        self.as_mailbox()?.certificate()
     }
 
     pub(crate) fn as_mailbox(&self) -> Option<&Mailbox> {

@@ -302,7 +302,8 @@ impl Dealer {
 
 /// Remembers that `session` may still send CALLs for a progressive call that has ended.
 pub(super) fn expect_continuations<H>(session: &mut Session<H>, request: RequestId) {
-    let unfinished = &mut session.rare.get_or_insert_default().unfinished;
+    let rare = session.rare.get_or_insert_default();
+    let unfinished = rare.unfinished.get_or_insert_default();
     if unfinished.len() == UNFINISHED_MAX {
         unfinished.pop_front();
     }
@@ -315,12 +316,15 @@ fn is_late_continuation<H>(session: &mut Session<H>, request: RequestId, progres
     let Some(rare) = &mut session.rare else {
         return false;
     };
-    let unfinished = &mut rare.unfinished;
+    let Some(unfinished) = &mut rare.unfinished else {
+        return false;
+    };
     let Some(place) = unfinished.iter().position(|known| *known == request) else {
         return false;
     };
     if !progress {
         unfinished.remove(place);
+        rare.unfinished.take_if(|left| left.is_empty());
         session.tidy();
     }
     true

@@ -78,6 +78,20 @@ impl<H> Space<H> {
         })
     }
 
+    /// Notes the user of a session, as text that only the owner reads.
+    pub fn set_user(&mut self, client_id: &str, user: Arc<str>) {
+        let found = self.clients.find_by_id(client_id);
+        if let Some(session) = found.and_then(|key| self.clients.find_mut(key)) {
+            session.user = Some(user);
+        }
+    }
+
+    /// The user of a session.
+    pub fn user(&self, client_id: &str) -> Option<&Arc<str>> {
+        let key = self.clients.find_by_id(client_id)?;
+        self.clients.find(key)?.user.as_ref()
+    }
+
     /// Sets a lower bound of a client's subscriptions. Those that it has stay.
     pub fn limit_subscriptions(&mut self, key: ConnectionKey, max: Option<usize>) {
         if let Some(session) = self.connected_mut(key) {

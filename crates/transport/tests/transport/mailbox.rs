@@ -201,8 +201,9 @@ impl Forwarder {
             told: AtomicUsize::new(0),
         });
         let peer = PeerAddress::Tcp(SocketAddr::from(([127, 0, 0, 1], 1)));
+        let carrier = Arc::new(Connection::mailbox(peer, None, usize::MAX, generous()));
         let owner = forwarder.own.clone();
-        let from = Connection::owned_mailbox(peer, None, usize::MAX, generous(), owner);
+        let from = Connection::owned_mailbox(&carrier, usize::MAX, generous(), owner);
         let _ = forwarder.from.set(Arc::new(from));
         forwarder
     }
