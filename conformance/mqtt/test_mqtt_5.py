@@ -190,6 +190,26 @@ def test_aliases_of_the_broker(broker: Broker, names, most: int | None) -> None:
         assert known[alias] == topic
 
 
+@pytest.mark.parametrize("qos", [0, 1, 2])
+@pytest.mark.parametrize("way", ["stream", "websocket"])
+def test_the_first_topics_have_aliases(crosstie: Broker, shared_node, names, way, qos) -> None:
+    client = crosstie.peer()
+    if way == "websocket":
+        client = Peer.over_websocket(shared_node.address("tcp"))
+    client.connect(names.client(), topic_alias_maximum=2)
+    client.subscribe(names.topic("#"), qos=qos)
+    with crosstie.client() as sender:
+        for name in ("first", "second", "third", "first", "third", "second"):
+            sender.publish(names.topic(name), name.encode(), qos)
+    received = client.messages(6)
+    aliases = [each.properties.get("topic_alias") for each in received]
+    assert aliases == [1, 2, None, 1, None, 2]
+    topics = [each.topic for each in received]
+    known = [names.topic(name) for name in ("first", "second", "third", "third")]
+    assert topics == [*known[:3], "", known[3], ""]
+    client.leave()
+
+
 def test_packets_that_are_too_large_for_a_receiver(pair, broker: Broker, names) -> None:
     """They are dropped for that client alone, as if they had been acknowledged."""
     sender, receiver = pair

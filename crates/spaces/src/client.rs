@@ -148,6 +148,11 @@ impl Client {
         self.connection.bound(bounds);
     }
 
+    /// Whether a message may be removed from its output.
+    pub(crate) fn drops_oldest(&self) -> bool {
+        self.has(DROPS_OLDEST)
+    }
+
     /// Keeps CONNACK until the space asks for it. Nothing is read before.
     pub(crate) fn keep_connack(&self, connack: ConnAck<'_>, begin: impl FnOnce() + Send + 'static) {
         let mut octets = Vec::new();

@@ -164,10 +164,16 @@ impl Conversation<Ground> {
         let (watch, key) = (Arc::clone(&ground.entrance.listening.watch), self.watch);
         let begin = move || watch.opened_with_keep_alive(key, within);
         let acknowledge = |connected: &Connected| answer.prepare(&client, connected, begin);
+        let mut connecting = connecting(connect);
+        connecting.topic_alias_max = match client.drops_oldest() {
+            // It might be a message that tells an alias.
+            true => 0,
+            false => connecting.topic_alias_max.min(options.topic_aliases_max),
+        };
         let client = (&client, limits.subscriptions_max);
         let key = ground
             .space
-            .connect(owner, &connecting(connect), client, acknowledge);
+            .connect(owner, &connecting, client, acknowledge);
         let key = match key {
             Ok(key) => key,
             // The space begins anew: the client comes back to that.
@@ -217,6 +223,7 @@ fn connecting<'a>(connect: &Connect<'a>) -> topics::Connect<'a> {
         session_expiry_s: properties.session_expiry().unwrap_or(0),
         receive_max: properties.receive_maximum().unwrap_or(u16::MAX),
         packet_bytes_max: properties.maximum_packet_size().unwrap_or(u32::MAX),
+        topic_alias_max: properties.topic_alias_maximum().unwrap_or(0),
         will: connect.will.map(|will| topics::Will {
             content: Content {
                 topic: will.topic,

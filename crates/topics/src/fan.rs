@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crosstie_mqtt::{Head, Message as Encoder, Version};
 
+use crate::aliases::Alias;
 use crate::{Content, Message, Packet};
 
 /// The forms of a message for the receivers of one turn. `S` is what the outbox shares.
@@ -64,13 +65,14 @@ impl<'a, S> Fan<'a, S> {
         Some((packet, &mut self.shared[form]))
     }
 
-    /// The packet at QoS 0 with subscription identifiers.
-    pub(crate) fn identified(
+    /// The packet at QoS 0 with properties of one receiver.
+    pub(crate) fn headed(
         &mut self,
         retain: bool,
         identifiers: &[u32],
+        alias: Option<Alias>,
     ) -> Option<(Packet<'_>, &mut Option<S>)> {
-        let encoder = encoder(&self.content);
+        let encoder = with_alias(encoder(&self.content), alias);
         let form = rest(Version::V5);
         if !self.is_encoded[form] {
             let octets = emptied(&mut self.buffers.forms[form]);
@@ -81,6 +83,7 @@ impl<'a, S> Fan<'a, S> {
             retain,
             expiry: self.content.expiry_s,
             subscription_ids: identifiers,
+            topic_alias: alias.map(|alias| alias.number),
             ..Head::PLAIN
         };
         let own = &mut self.buffers.head;
@@ -91,6 +94,16 @@ impl<'a, S> Fan<'a, S> {
             rest: &self.buffers.forms[form],
         };
         Some((packet, &mut self.shared[form]))
+    }
+
+    /// Bytes of a packet with so many identifiers beside its head and its topic.
+    pub(crate) fn other_bytes(&self, identifiers: &[u32]) -> usize {
+        let Content {
+            properties,
+            payload,
+            ..
+        } = &self.content;
+        properties.bytes().len() + payload.len() + 5 * identifiers.len()
     }
 
     /// The form of a kept message, memory for a head, and the place for what is shared of the rest: that of this message,
@@ -124,6 +137,17 @@ fn encoder<'a>(content: &Content<'a>) -> Encoder<'a> {
         topic: content.topic,
         properties: content.properties,
         payload: content.payload,
+    }
+}
+
+/// The form of a message whose topic has an alias: without the topic, if the receiver knows it.
+pub(crate) fn with_alias<'a>(encoder: Encoder<'a>, alias: Option<Alias>) -> Encoder<'a> {
+    match alias {
+        Some(Alias { is_known: true, .. }) => Encoder {
+            topic: "",
+            ..encoder
+        },
+        _ => encoder,
     }
 }
 

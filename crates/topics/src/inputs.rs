@@ -28,6 +28,9 @@ pub struct Connect<'a> {
     pub receive_max: u16,
     /// Maximum packet size of the client; `u32::MAX` without the property.
     pub packet_bytes_max: u32,
+    /// Topic alias maximum of the client, or a bound of the owner: the topics of its connection that have an alias. 0 for an
+    /// outbox that may drop a message which it has accepted. Ignored in 3.x.
+    pub topic_alias_max: u16,
     pub will: Option<Will<'a>>,
 }
 

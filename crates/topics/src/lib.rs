@@ -11,6 +11,7 @@
 //!
 //! Never: a socket, a clock, a thread, a file, the meaning of a topic elsewhere.
 
+mod aliases;
 mod clients;
 mod config;
 mod course;

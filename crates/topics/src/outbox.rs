@@ -66,7 +66,7 @@ pub trait Outbox<H> {
 /// An encoded PUBLISH in two parts: the octets of one receiver, then octets that several receivers get.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<'a> {
-    /// Empty for QoS 0, unless the receiver has subscription identifiers.
+    /// Empty for QoS 0, unless the receiver has subscription identifiers or a topic alias.
     pub head: &'a [u8],
     pub rest: &'a [u8],
 }

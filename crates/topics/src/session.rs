@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crosstie_mqtt::Version;
 
+use crate::aliases::{Alias, Aliases};
 use crate::few::Few;
 use crate::incoming::Incoming;
 use crate::outgoing::Outgoing;
@@ -59,6 +60,8 @@ pub(crate) struct Rare {
     pub(crate) ends_at: Option<Time>,
     /// Maximum number of its subscriptions, if less than that of the space.
     pub(crate) subscriptions_max: Option<usize>,
+    /// Of a connection whose client takes them.
+    pub(crate) aliases: Option<Box<Aliases>>,
 }
 
 /// A will, as it is kept.
@@ -91,6 +94,9 @@ pub(crate) struct SubscribedKey {
 impl SubscribedKey {
     pub(crate) const ALONE: u32 = u32::MAX;
 }
+
+/// Bytes of a PUBLISH beside its topic, its payload and the properties that are passed on.
+const HEAD_BYTES_MAX: usize = 32;
 
 impl<H> Session<H> {
     /// A session without a connection.
@@ -199,8 +205,18 @@ impl<H> Session<H> {
     pub(crate) fn tidy(&mut self) {
         self.rare.take_if(|rare| {
             let is_bare = rare.will.is_none() && rare.scans.is_empty();
-            is_bare && rare.ends_at.is_none() && rare.subscriptions_max.is_none()
+            let is_unbound = rare.subscriptions_max.is_none() && rare.aliases.is_none();
+            is_bare && rare.ends_at.is_none() && is_unbound
         });
+    }
+
+    /// The alias of a topic on its connection, for a PUBLISH whose other parts have so many bytes.
+    pub(crate) fn alias(&self, topic: &str, other_bytes: usize) -> Option<Alias> {
+        let alias = self.rare.as_ref()?.aliases.as_ref()?.find(topic)?;
+        // With a new one the packet is longer.
+        let bytes_max = topic.len() + other_bytes + HEAD_BYTES_MAX;
+        let fits = alias.is_known || bytes_max <= self.packet_bytes_max as usize;
+        fits.then_some(alias)
     }
 
     pub(crate) fn tidy_incoming(&mut self) {

@@ -62,6 +62,7 @@ const PLAIN: Connect<'static> = Connect {
     session_expiry_s: 0,
     receive_max: u16::MAX,
     packet_bytes_max: u32::MAX,
+    topic_alias_max: 0,
     will: None,
 };
 

@@ -190,13 +190,13 @@ impl World {
             session_expiry_s: self.pick(&[0, 5, u32::MAX]),
             receive_max: self.pick(&[1, 2, u16::MAX]),
             packet_bytes_max: self.pick(&[30, 100, u32::MAX]),
+            topic_alias_max: self.pick(&[0, 1, 3]),
             will: self.chance(3).then_some(will),
         };
         let window = connect.receive_max.min(self.config.limits.in_flight_max);
-        self.out.open.insert(
-            number,
-            Receiver::new(connect.version, window, connect.packet_bytes_max),
-        );
+        self.out
+            .open
+            .insert(number, Receiver::new(&connect, window));
         let connected = self
             .space
             .connect(self.now, number, &connect, &mut self.out);

@@ -141,6 +141,7 @@ fn any_records_restore_a_space() {
                 session_expiry_s: 0,
                 receive_max: u16::MAX,
                 packet_bytes_max: u32::MAX,
+                topic_alias_max: 0,
                 will: None,
             };
             let connected = space.connect(Time(600), number as u32, &connect, &mut out);

@@ -45,7 +45,10 @@ impl Builder<'_> {
     fn check_home(&mut self, options: View<'_>, read: &MqttOptions) {
         let (home, others): (_, &[&str]) = match (&read.realm, &read.vhost) {
             (Some(_), None) => ("realm", &["exchange", "prefetch", "anonymous_user"]),
-            (None, Some(_)) => ("vhost", &["auth", "payload_mapping", "role"]),
+            (None, Some(_)) => (
+                "vhost",
+                &["auth", "payload_mapping", "role", "topic_aliases_max"],
+            ),
             (Some(_), Some(_)) => {
                 let message = "expected \"realm\" or \"vhost\", got both";
                 return self.error(options, "vhost", message);

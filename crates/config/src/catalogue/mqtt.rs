@@ -40,6 +40,9 @@ tables! {
             super::form::integer_or_zero(1, 65_535).or(0).own(),
             "Maximum keep alive of MQTT 5 clients, in seconds. A client that asks for more, or for none, is told this one. \
              0 sets no maximum. Paho's client for C ignores the answer and is then disconnected.";
+        topic_aliases_max: u16 = integer(0, 256).or(16).own(),
+            "Maximum number of topic aliases towards an MQTT 5 client that allows them, in a realm. The first topics of a \
+             connection have them. 0 sends none: Paho's client for Python loses the topic of a message with an alias.";
         let mapping: Vec<(String, PayloadMapping)> = Vec::new();
     }
 

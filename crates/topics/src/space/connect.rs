@@ -7,6 +7,7 @@ use crosstie_mqtt::{ReasonCode, Version};
 use super::Space;
 use super::entries::{charge, session_bytes};
 use super::receive::is_within;
+use crate::aliases::Aliases;
 use crate::keys::SessionKey;
 use crate::session::{KeptWill, Session, SubscribedKey};
 use crate::{Connect, Connected, ConnectionKey, Outbox, Record, Time};
@@ -161,6 +162,10 @@ impl<H> Space<H> {
             .min(self.config.limits.in_flight_max)
             .max(1);
         session.expiry_s = expiry_s;
+        if connect.version.is_v5() && connect.topic_alias_max > 0 {
+            let aliases = Aliases::new(connect.topic_alias_max);
+            session.rare_mut().aliases = Some(Box::new(aliases));
+        }
         (session.is_open, session.is_full) = (false, false);
         if let Some(rare) = &mut session.rare
             && let Some(ends_at) = rare.ends_at.take()

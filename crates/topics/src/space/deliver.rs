@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crosstie_mqtt::QoS;
 
-use super::entries::{charge, entry_bytes, remove_entry};
+use super::entries::{add_alias, charge, entry_bytes, remove_entry};
 use super::send::send_waiting;
 use super::{Space, Timer};
 use crate::course::Recording;
@@ -13,7 +13,7 @@ use crate::keys::SessionKey;
 use crate::ledger::Ledger;
 use crate::outgoing::{DealtBy, Entry, Identifiers, Outgoing, Stage, UNRECORDED};
 use crate::session::Session;
-use crate::{Message, Outbox, Record, Time};
+use crate::{Content, Message, Outbox, Record, Time};
 
 /// How a session gets a message.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl<H> Space<H> {
         outbox: &mut O,
     ) {
         if form.qos == QoS::AtMostOnce {
-            if let Some(session) = self.clients.find(key) {
+            if let Some(session) = self.clients.find_mut(key) {
                 send_plain(session, form, fan, &mut self.ledger, outbox);
             }
             return;
@@ -147,7 +147,7 @@ const QUEUED_MAX: usize = 60_000;
 /// Sends a message of QoS 0, or drops it.
 #[inline]
 fn send_plain<H, O: Outbox<H>>(
-    session: &Session<H>,
+    session: &mut Session<H>,
     form: &Form<'_>,
     fan: &mut Fan<'_, O::Shared>,
     ledger: &mut Ledger,
@@ -156,9 +156,15 @@ fn send_plain<H, O: Outbox<H>>(
     let Some(link) = session.link.as_ref().filter(|_| session.is_open) else {
         return;
     };
+    let Content { topic, .. } = fan.content;
+    let alias = match session.rare {
+        Some(_) => session.alias(topic, fan.other_bytes(form.identifiers)),
+        None => None,
+    };
     // A session of MQTT 5 keeps its identifiers when its client comes back in 3.x, which has none.
-    let encoded = match form.identifiers {
-        [_, ..] if session.version.is_v5() => fan.identified(form.retain, form.identifiers),
+    let encoded = match (form.identifiers, alias) {
+        ([_, ..], _) if session.version.is_v5() => fan.headed(form.retain, form.identifiers, alias),
+        (_, Some(_)) => fan.headed(form.retain, &[], alias),
         _ => fan.whole(session.version, form.retain),
     };
     let fits = |bytes| bytes <= session.packet_bytes_max as usize;
@@ -168,7 +174,12 @@ fn send_plain<H, O: Outbox<H>>(
         return;
     };
     match outbox.publish(link, packet, shared) {
-        Ok(()) => ledger.counts.sent[0] += 1,
+        Ok(()) => {
+            ledger.counts.sent[0] += 1;
+            if alias.is_some_and(|alias| !alias.is_known) {
+                add_alias(session, topic, ledger, outbox);
+            }
+        }
         Err(_) => ledger.counts.dropped_full += 1,
     }
 }

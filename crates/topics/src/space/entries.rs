@@ -63,6 +63,33 @@ pub(super) fn charge_incoming<H>(
     }
 }
 
+/// Notes that a message with a new topic alias is on its way, and charges the session for the alias.
+pub(super) fn add_alias<H>(
+    session: &mut Session<H>,
+    topic: &str,
+    ledger: &mut Ledger,
+    outbox: &mut impl Outbox<H>,
+) {
+    let aliases = session.rare.as_mut().and_then(|rare| rare.aliases.as_mut());
+    if let Some(aliases) = aliases {
+        let bytes = aliases.add(topic);
+        charge(session, bytes as isize, ledger, outbox);
+    }
+}
+
+/// Forgets the topic aliases of a connection.
+pub(super) fn forget_aliases<H>(
+    session: &mut Session<H>,
+    ledger: &mut Ledger,
+    outbox: &mut impl Outbox<H>,
+) {
+    let aliases = session.rare.as_mut().and_then(|rare| rare.aliases.take());
+    if let Some(aliases) = aliases {
+        session.tidy();
+        charge(session, -(aliases.bytes() as isize), ledger, outbox);
+    }
+}
+
 /// Removes an entry of a session with its record.
 pub(super) fn remove_entry<H>(
     session: &mut Session<H>,

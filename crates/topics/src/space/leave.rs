@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crosstie_mqtt::ReasonCode;
 
-use super::entries::charge_incoming;
+use super::entries::{charge_incoming, forget_aliases};
 use super::{Space, Timer};
 use crate::course::Source;
 use crate::keys::SessionKey;
@@ -129,6 +129,7 @@ impl<H> Space<H> {
         }
         charge_incoming(session, &mut self.ledger, outbox);
         session.tidy_incoming();
+        forget_aliases(session, &mut self.ledger, outbox);
         if !keeps_will && let Some(will) = session.take_will() {
             self.ledger.release(&will.message);
             if session.is_recorded() {

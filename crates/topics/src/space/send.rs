@@ -1,10 +1,13 @@
 //! Sends a session the messages that wait for it.
 
-use crosstie_mqtt::{Delivery, Head, QoS, ReasonCode};
+use std::sync::Arc;
+
+use crosstie_mqtt::{Delivery, Head, QoS, ReasonCode, Version};
 
 use super::Space;
-use super::entries::remove_entry;
-use crate::fan::{Fan, rest_of};
+use super::entries::{add_alias, remove_entry};
+use crate::aliases::Alias;
+use crate::fan::{Fan, rest_of, with_alias};
 use crate::keys::SessionKey;
 use crate::ledger::Ledger;
 use crate::line::{Line, What};
@@ -53,7 +56,7 @@ pub(super) fn send_waiting<H, O: Outbox<H>>(
     outbox: &mut O,
 ) {
     while session.is_open && !session.is_full {
-        let (Some(link), Some(outgoing)) = (&session.link, &mut session.outgoing) else {
+        let (Some(link), Some(outgoing)) = (&session.link, &session.outgoing) else {
             return;
         };
         if outgoing.sent() >= usize::from(session.window) {
@@ -76,10 +79,21 @@ pub(super) fn send_waiting<H, O: Outbox<H>>(
         }
         let at = outgoing.sent();
         let limits = (session.version, session.packet_bytes_max);
-        match send_entry(now, entry, limits, link, fan, outbox) {
+        let alias = match (&session.rare, entry.stage) {
+            (Some(_), Stage::Message) => alias(session, entry),
+            _ => None,
+        };
+        match send_entry(now, entry, (limits, alias), link, fan, outbox) {
             Sent::Done => {
                 ledger.counts.sent[usize::from(entry.qos.octet())] += 1;
-                outgoing.note_sent();
+                let new = alias.filter(|alias| !alias.is_known);
+                let message = new.map(|_| Arc::clone(&entry.message));
+                if let Some(outgoing) = &mut session.outgoing {
+                    outgoing.note_sent();
+                }
+                if let Some(message) = message {
+                    add_alias(session, message.topic(), ledger, outbox);
+                }
             }
             Sent::Expired => {
                 ledger.counts.expired_messages += 1;
@@ -94,10 +108,18 @@ pub(super) fn send_waiting<H, O: Outbox<H>>(
     }
 }
 
+/// The alias of an entry's topic.
+fn alias<H>(session: &Session<H>, entry: &Entry) -> Option<Alias> {
+    let message = &entry.message;
+    let identifiers = entry.identifiers.as_slice();
+    let other_bytes = rest_of(message, Version::V5).len() + 5 * identifiers.len();
+    session.alias(message.topic(), other_bytes)
+}
+
 fn send_entry<H, O: Outbox<H>>(
     now: Time,
     entry: &Entry,
-    (version, packet_bytes_max): (crosstie_mqtt::Version, u32),
+    ((version, packet_bytes_max), alias): ((Version, u32), Option<Alias>),
     link: &H,
     fan: &mut Fan<'_, O::Shared>,
     outbox: &mut O,
@@ -124,9 +146,10 @@ fn send_entry<H, O: Outbox<H>>(
         retain: entry.is_retained,
         expiry,
         subscription_ids: entry.identifiers.as_slice(),
-        ..Head::PLAIN
+        topic_alias: alias.map(|alias| alias.number),
     };
     let (encoder, own, shared) = fan.parts(message, version);
+    let encoder = with_alias(encoder, alias);
     own.clear();
     let encoded = encoder.encode_head(version, &head, own);
     let rest = rest_of(message, version);

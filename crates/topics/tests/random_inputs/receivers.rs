@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crosstie_mqtt::{Decoded, Delivery, PacketId, QoS, ReasonCode, Version, decode};
-use crosstie_topics::{Answer, Outbox, Packet, Refused, Reply};
+use crosstie_topics::{Answer, Connect, Outbox, Packet, Refused, Reply};
 
 #[derive(Default)]
 pub(crate) struct Receivers {
@@ -18,6 +18,9 @@ pub(crate) struct Receiver {
     pub(crate) version: Version,
     window: u16,
     packet_bytes_max: u32,
+    topic_alias_max: u16,
+    /// Topics by alias.
+    aliases: BTreeMap<u16, String>,
     pub(crate) is_full: bool,
     /// CONNACK has come.
     pub(crate) is_open: bool,
@@ -35,11 +38,16 @@ enum Stage {
 }
 
 impl Receiver {
-    pub(crate) fn new(version: Version, window: u16, packet_bytes_max: u32) -> Self {
+    pub(crate) fn new(connect: &Connect<'_>, window: u16) -> Self {
         Self {
-            version,
+            version: connect.version,
             window,
-            packet_bytes_max,
+            packet_bytes_max: connect.packet_bytes_max,
+            topic_alias_max: match connect.version.is_v5() {
+                true => connect.topic_alias_max,
+                false => 0,
+            },
+            aliases: BTreeMap::new(),
             is_full: false,
             is_open: false,
             in_flight: BTreeMap::new(),
@@ -118,7 +126,15 @@ impl Outbox<u32> for Receivers {
         let crosstie_mqtt::Packet::Publish(publish) = packet else {
             panic!("a PUBLISH");
         };
-        assert!(!publish.topic.is_empty());
+        if let Some(alias) = publish.properties.topic_alias() {
+            assert!((1..=receiver.topic_alias_max).contains(&alias));
+            if !publish.topic.is_empty() {
+                receiver.aliases.insert(alias, publish.topic.to_owned());
+            }
+            assert!(receiver.aliases.contains_key(&alias));
+        } else {
+            assert!(!publish.topic.is_empty());
+        }
         let stage = match publish.delivery {
             Delivery::AtMostOnce => return Ok(()),
             Delivery::AtLeastOnce(_) => Stage::AtLeastOnce,

@@ -156,6 +156,7 @@ impl Player {
             session_expiry_s: 0,
             receive_max: u16::MAX,
             packet_bytes_max: u32::MAX,
+            topic_alias_max: 0,
             will: None,
         };
         let mut will = None;
@@ -169,6 +170,7 @@ impl Player {
                 "clean" => connect.is_clean = true,
                 "expiry" => connect.session_expiry_s = number(key, value)?,
                 "receive" => connect.receive_max = number(key, value)?,
+                "aliases" => connect.topic_alias_max = number(key, value)?,
                 "packet" => connect.packet_bytes_max = number(key, value)?,
                 "will" => will = value.split_once(':'),
                 "will_qos" => will_content.qos = qos(value)?,

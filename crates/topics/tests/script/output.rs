@@ -126,7 +126,11 @@ fn describe(octets: &[u8], version: Version) -> String {
         [] => "-".to_owned(),
         payload => String::from_utf8_lossy(payload).into_owned(),
     };
-    let mut text = format!("publish {} {payload}", publish.topic);
+    let topic = match publish.topic {
+        "" => "-",
+        topic => topic,
+    };
+    let mut text = format!("publish {topic} {payload}");
     match publish.delivery {
         Delivery::AtMostOnce => {}
         Delivery::AtLeastOnce(id) => write!(text, " q1 {id}").expect("a text takes all"),
@@ -136,6 +140,9 @@ fn describe(octets: &[u8], version: Version) -> String {
         text += if is_set { word } else { "" };
     }
     let properties = publish.properties;
+    if let Some(alias) = properties.topic_alias() {
+        write!(text, " alias={alias}").expect("a text takes all");
+    }
     if let Some(expiry) = properties.message_expiry() {
         write!(text, " expiry={expiry}").expect("a text takes all");
     }

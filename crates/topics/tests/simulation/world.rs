@@ -188,6 +188,7 @@ impl World {
             session_expiry_s: 3600,
             receive_max: 3,
             packet_bytes_max: u32::MAX,
+            topic_alias_max: 0,
             will: None,
         };
         self.network.down.insert(connection, Default::default());
