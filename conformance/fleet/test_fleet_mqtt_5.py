@@ -5,6 +5,7 @@ from __future__ import annotations
 import pika
 import pytest
 from rig import mqtt_wire as wire
+from rig.backend import Backend
 from rig.mqtt_peer import Peer
 from rig.waiting import await_true
 
@@ -243,3 +244,110 @@ def test_a_limit_of_connections(start) -> None:
         peer = node.peer(V5)
         assert peer.ask_to_connect("one more", user="test", password=b"test").code == 0x97
         client.leave()
+
+
+def test_an_unknown_filter_has_its_code(crosstie: Crosstie) -> None:
+    with crosstie.client("unknown", V5, session_expiry=100) as client:
+        client.subscribe("known/+", "gone", qos=1)
+        assert client.unsubscribe("known/+", "never", "known/+") == [0, 0x11, 0x11]
+        client.leave(session_expiry=100)
+    # A filter of an earlier connection is known, too.
+    with crosstie.client("unknown", V5, clean=False) as client:
+        assert client.unsubscribe("gone", "gone") == [0, 0x11]
+        client.leave()
+
+
+def test_a_will_waits_for_its_delay(crosstie: Crosstie) -> None:
+    properties = {"will_delay": 1, "message_expiry": 100, "user_property": [("a", "b")]}
+    will = wire.Will("delayed/a", b"late", 1, properties=properties)
+    with crosstie.client("patient heir", V5) as heir:
+        heir.subscribe("delayed/#", qos=1)
+        crosstie.client("delayed", V5, will=will, session_expiry=100).close()
+        message = heir.message()
+        assert (message.topic, message.payload, message.qos) == ("delayed/a", b"late", 1)
+        assert message.properties == {"user_property": [("a", "b")]}
+        # A session that ends with its connection ends the delay, too.
+        will.properties["will_delay"] = 1_000
+        crosstie.client("undelayed", V5, will=will).close()
+        assert heir.message().payload == b"late"
+        heir.leave()
+
+
+def will_queues(crosstie: Crosstie) -> list[str]:
+    """Return the queues in which wills wait."""
+    names = [queue["name"] for queue in crosstie.api.json("queues/%2F")]
+    return [name for name in names if name.startswith("mqtt-will-")]
+
+
+def test_a_client_that_comes_back_cancels_its_will(start) -> None:
+    crosstie = start()
+    will = wire.Will("cancelled", b"never", 1, properties={"will_delay": 1_000})
+    for _ in range(2):
+        crosstie.client("back", V5, clean=False, will=will, session_expiry=2_000).close()
+        await_true("it waits", lambda: will_queues(crosstie) == ["mqtt-will-back"])
+        # The confirm follows the commit of all that was before.
+        channel = crosstie.channel()
+        channel.queue_declare("later", durable=True)
+        channel.basic_publish("", "later", b"", pika.BasicProperties(delivery_mode=2))
+        # In the store, as the session.
+        crosstie.restart(kill=True)
+        assert will_queues(crosstie) == ["mqtt-will-back"]
+    # With a clean start, too.
+    for clean in (False, True):
+        crosstie.client("back", V5, clean=False, will=will, session_expiry=2_000).close()
+        await_true("it waits", lambda: will_queues(crosstie) == ["mqtt-will-back"])
+        with crosstie.client("back", V5, clean=clean, session_expiry=2_000) as client:
+            assert will_queues(crosstie) == []
+            client.leave()
+
+
+def test_a_delayed_will_needs_the_rights_of_a_publication(crosstie: Crosstie) -> None:
+    with crosstie.client("heir of rights", V5) as heir:
+        heir.subscribe("other", "own/#", qos=1)
+        # Its user may have no such queue: the will comes at once.
+        for topic in ("other", "own/will"):
+            will = wire.Will(topic, topic.encode(), 1, properties={"will_delay": 1_000})
+            crosstie.client("own6", V5, user="limited", will=will, session_expiry=2_000).close()
+        assert heir.message().payload == b"own/will"
+        assert "mqtt-will-own6" not in will_queues(crosstie)
+        heir.publish("own/end", b"end", 1)
+        assert heir.message().payload == b"end"
+        heir.leave()
+
+
+def test_a_delayed_will_does_not_wait_for_a_backend(start) -> None:
+    allowed = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nallow"
+    server = Backend(lambda _: allowed)
+    paths = {
+        f"{of}_path": f"http://127.0.0.1:{server.port}/{of}"
+        for of in ("user", "vhost", "resource", "topic")
+    }
+    backends = [{"type": "internal"}, {"type": "http", **paths}]
+    crosstie = start(amqp={"auth_backends": backends})
+    will = wire.Will("asked", b"at once", 1, properties={"will_delay": 1_000})
+    with crosstie.client("heir", V5) as heir:
+        heir.subscribe("asked", qos=1)
+        client = crosstie.client("asking", V5, user="joe", will=will, session_expiry=2_000)
+        # The right to publish there is known then. Those to the will's queue are not.
+        client.publish("asked", b"first", 1)
+        client.close()
+        assert [each.payload for each in heir.messages(2)] == [b"first", b"at once"]
+        assert will_queues(crosstie) == []
+        heir.leave()
+    server.close()
+
+
+def test_a_client_that_reads_late_has_all_acknowledgements(crosstie: Crosstie) -> None:
+    # More than may wait for their confirms at once.
+    count = 40_000
+    with crosstie.client("keeper", clean=False) as keeper:
+        keeper.subscribe("late", qos=1)
+        keeper.leave()
+    with crosstie.client("late", V5) as late:
+        for first in range(1, count, 1_000):
+            ids = range(first, first + 1_000)
+            late.say(*(wire.Publish("late", b"", 1, id=id_) for id_ in ids))
+        acks = {late.expect(wire.Ack).id for _ in range(count)}
+        assert acks == set(range(1, count + 1))
+        late.leave()
+    crosstie.client("keeper").leave()

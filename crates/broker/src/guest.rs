@@ -39,6 +39,8 @@ pub struct Guest {
     open: Open,
     channel: ChannelKey,
     broker: Arc<Broker>,
+    /// No method is handled again after [`Answered::Waits`].
+    is_leaving: bool,
 }
 
 /// The client, as operators see it.
@@ -122,6 +124,7 @@ impl Guest {
                     open,
                     channel,
                     broker: Arc::clone(broker),
+                    is_leaving: false,
                 };
                 guest.handle(&ConfirmSelect { no_wait: true }.into());
                 guest.handle(&BasicQos::of_each(client.prefetch).into());
@@ -171,9 +174,27 @@ impl Guest {
         answered
     }
 
+    /// Whether the client may publish there: for what the vhost publishes later in its name.
+    pub fn may_publish(&mut self, exchange: &str, routing_key: &str) -> Answered {
+        self.act(false, |vhost, _, channel, _| {
+            vhost.check_publish(channel, exchange, routing_key)
+        })
+    }
+
+    /// Whether an exchange has a binding to a queue with that key, and without arguments.
+    pub fn has_binding(&self, exchange: &str, queue: &str, routing_key: &str) -> bool {
+        let vhost = self.open.peer().vhost.lock();
+        vhost.has_binding(exchange, queue, routing_key)
+    }
+
     /// Whether the vhost has a queue of that name.
     pub fn has_queue(&self, name: &str) -> bool {
         self.open.peer().vhost.lock().has_queue(name)
+    }
+
+    /// Gives up the method that waits for a right: further ones are handled by the rights that are known.
+    pub fn stop_waiting(&mut self) {
+        self.is_leaving = true;
     }
 
     /// Takes the client out of its vhost.
@@ -194,7 +215,7 @@ impl Guest {
         if peer.is_told_to_close() || peer.connection.is_closed() {
             return Answered::Over;
         }
-        if peer.keeps_asking().is_some() {
+        if !self.is_leaving && peer.keeps_asking().is_some() {
             return Answered::Waits;
         }
         // A pause is over.

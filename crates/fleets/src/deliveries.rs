@@ -282,6 +282,7 @@ impl Member {
                 _ => self.send(&Packet::PubAck(ack)),
             }
         }
+        self.note_owed(session);
     }
 }
 

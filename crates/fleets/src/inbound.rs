@@ -1,20 +1,19 @@
 //! Publications of clients.
 
-use crosstie_amqp::method::BasicPublish;
-use crosstie_amqp::{Properties, ReplyCode};
+use crosstie_amqp::ReplyCode;
 use crosstie_broker::Fault;
-use crosstie_broker::guest::{Answered, Guest};
+use crosstie_broker::guest::Answered;
 use crosstie_front::report;
 use crosstie_mqtt::{Ack, Packet, Publish, QoS, ReasonCode};
 use crosstie_spaces::{Dropped, End, Figures};
 
 use crate::deliveries::now_s;
-use crate::fleet::Fleet;
 use crate::ground::Ground;
+use crate::methods::{retain, send};
 use crate::names;
 use crate::open::{Open, Progress};
 use crate::properties;
-use crate::session::{Known, Owed, RECEIVE_MAX, Will};
+use crate::session::{Known, Owed, RECEIVE_MAX};
 
 const LONG: &str = "too long a topic for AMQP";
 
@@ -55,6 +54,7 @@ impl Open {
         match send(guest, exchange, &key, &properties, publish.payload) {
             Answered::Done => {
                 inner.session.note_published(id.map(|id| Owed { id, qos }));
+                self.member.note_owed(&mut inner.session);
             }
             Answered::Waits => return Ok(Progress::Waits),
             Answered::Over => return Err(End::Begun),
@@ -88,28 +88,6 @@ impl Open {
             });
         }
         Ok(Progress::Done)
-    }
-}
-
-/// Publishes the will of a client that is lost.
-pub(crate) fn publish_will(guest: &mut Guest, fleet: &Fleet, exchange: &str, will: &Will) {
-    match send(guest, exchange, &will.key, &will.properties, &will.body) {
-        Answered::Done if will.retain => retain(fleet, &will.key, &will.properties, &will.body),
-        Answered::Done => {}
-        Answered::Waits | Answered::Over | Answered::Refused(_) => {
-            Figures::get().count_dropped(Dropped::Denied);
-        }
-    }
-}
-
-fn send(guest: &mut Guest, exchange: &str, key: &str, properties: &[u8], body: &[u8]) -> Answered {
-    let publish = BasicPublish::to(exchange, key);
-    guest.publish(&publish, Properties::from_checked_bytes(properties), body)
-}
-
-fn retain(fleet: &Fleet, key: &str, properties: &[u8], body: &[u8]) {
-    if !fleet.retained.lock().set(key, properties, body) {
-        Figures::get().count_dropped(Dropped::RetainedMax);
     }
 }
 

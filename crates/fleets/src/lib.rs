@@ -19,12 +19,14 @@ mod ground;
 mod inbound;
 mod login;
 mod member;
+mod methods;
 mod names;
 mod open;
 mod properties;
 mod retained;
 mod session;
 mod subscribing;
+mod will;
 
 pub use fleet::FleetCounts;
 pub use fleets::{BrokerPlace, Fleets, VhostListener};

@@ -23,6 +23,7 @@ use crate::open::Open;
 use crate::properties;
 use crate::session::{ALIASES_MAX, RECEIVE_MAX, Session, Will};
 use crate::subscribing::{delete_queues, open_queue};
+use crate::will;
 
 /// A client that has sent CONNECT.
 pub(crate) struct LoggingIn {
@@ -244,6 +245,7 @@ fn fill(session: &mut Session, ground: &Ground, connect: &Connect<'_>, client_id
             retain: will.retain,
             properties: properties::to_amqp(will.qos, false, will.properties, now_s()),
             body: will.payload.to_vec(),
+            delay_s: will.properties.will_delay().unwrap_or(0),
         })
     });
     prefetch
@@ -282,6 +284,12 @@ fn join(
     let guest = inner.guest.insert(guest);
     let queue = names::queue(&session.client_id, QoS::AtLeastOnce);
     let is_present = !connect.clean_start && guest.has_queue(&queue);
+    match will::cancel(guest, &session.client_id) {
+        // Without the right to that queue the client has none.
+        Answered::Done | Answered::Refused(_) => {}
+        // As below.
+        Answered::Waits | Answered::Over => return Err(End::Silent),
+    }
     let answered = match (connect.clean_start, is_present) {
         (true, _) => delete_queues(guest, &session.client_id),
         (false, true) => open_queue(guest, session, QoS::AtLeastOnce),

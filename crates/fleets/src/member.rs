@@ -11,7 +11,7 @@ use crosstie_spaces::{Figures, write_framed};
 use crosstie_transport::{Connection, ConnectionLimits, Owner, Refused};
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::session::Session;
+use crate::session::{RECEIVE_MAX, Session};
 
 /// One connection of a client.
 pub(crate) struct Member {
@@ -40,6 +40,8 @@ pub(crate) struct Inner {
 const OVER: u8 = 1;
 /// A task waits until the output is sent.
 const AWAITED: u8 = 2;
+/// Nothing is read until some of its publications are confirmed.
+const UNCONFIRMED: u8 = 4;
 
 impl Member {
     pub(crate) fn new(
@@ -130,6 +132,26 @@ impl Member {
         }
         // The client need not close it first.
         self.connection.finish();
+    }
+
+    /// Charges the publications that wait for their confirm, and stops or continues reading at their bound.
+    pub(crate) fn note_owed(&self, session: &mut Session) {
+        match session.take_owed_bytes() {
+            0 => {}
+            delta => self.mailbox.hold(delta),
+        }
+        let max = usize::from(RECEIVE_MAX);
+        if session.owed() >= max {
+            self.set(UNCONFIRMED);
+        } else if session.owed() <= max / 2 && self.is_unconfirmed() {
+            self.flags.fetch_and(!UNCONFIRMED, Ordering::SeqCst);
+            self.connection.resume_reading();
+        }
+    }
+
+    /// Whether nothing is read until some of its publications are confirmed.
+    pub(crate) fn is_unconfirmed(&self) -> bool {
+        self.flags.load(Ordering::SeqCst) & UNCONFIRMED != 0
     }
 
     /// Continues with the vhost's frames once the output is sent. Needs a runtime.

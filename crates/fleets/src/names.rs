@@ -23,6 +23,11 @@ pub(crate) fn queue(client_id: &str, qos: QoS) -> String {
     }
 }
 
+/// The queue in which a client's will waits.
+pub(crate) fn will_queue(client_id: &str) -> String {
+    format!("mqtt-will-{client_id}")
+}
+
 /// Whether a client of that identifier can have queues.
 pub(crate) fn is_fit(client_id: &str) -> bool {
     let bytes = queue(client_id, QoS::AtLeastOnce).len();

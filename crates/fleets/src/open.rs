@@ -10,10 +10,10 @@ use crosstie_spaces::{End, Figures, Step};
 use crate::deliveries::settle;
 use crate::fleet::Fleet;
 use crate::ground::Ground;
-use crate::inbound::publish_will;
 use crate::member::Member;
+use crate::methods::delete_queue;
 use crate::names;
-use crate::subscribing::delete_queue;
+use crate::will;
 
 /// A client that is connected to its vhost.
 pub(crate) struct Open {
@@ -47,9 +47,10 @@ impl Open {
         }
     }
 
-    /// Whether an outcome is due before the next packet: a right that is asked, or the end of a block of publishers.
+    /// Whether an outcome is due before the next packet: a right that is asked, the end of a block of publishers, or
+    /// confirms.
     pub(crate) fn waits(&self) -> bool {
-        self.member.mailbox.is_reading_paused()
+        self.member.mailbox.is_reading_paused() || self.member.is_unconfirmed()
     }
 
     /// Handles the packet at the front of the input.
@@ -150,19 +151,20 @@ impl Open {
         self.member.note_over();
         let mut locked = self.member.lock();
         let inner = &mut *locked;
-        self.fleet.remove(&inner.session.client_id, &self.member);
-        // Another connection may have its place.
+        // Another connection may have its place, and waits for this lock before it enters the vhost.
         let Some(mut guest) = inner.guest.take() else {
             return;
         };
-        if let Some(will) = inner.session.will.take().filter(|_| !is_stop) {
-            publish_will(&mut guest, &self.fleet, &ground.options().exchange, &will);
+        if !is_stop {
+            let exchange = &ground.options().exchange;
+            will::publish(&mut guest, &self.fleet, exchange, &mut inner.session);
         }
         if inner.session.expiry_s == 0 {
             // A queue that was declared for a session that was kept then.
             let queue = names::queue(&inner.session.client_id, QoS::AtLeastOnce);
             delete_queue(&mut guest, &queue);
         }
+        self.fleet.remove(&inner.session.client_id, &self.member);
         drop(locked);
         guest.leave(why, is_stop);
     }

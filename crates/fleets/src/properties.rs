@@ -12,6 +12,8 @@ const DUP: &str = "x-mqtt-dup";
 const RESPONSE_TOPIC: &str = "x-reply-to-topic";
 /// For correlation data that is no short text.
 const CORRELATION: &str = "x-correlation-id";
+/// Of headers in which the broker tells where a message has died, as delayed wills do.
+const DEATH: &str = "x-first-death-";
 
 /// A message's properties as MQTT has them.
 pub(crate) struct Received {
@@ -98,7 +100,8 @@ pub(crate) fn from_amqp(found: &BasicProperties<'_>, is_v5: bool, now_s: u64) ->
         properties.push(Property::CorrelationData(data));
     }
     for (name, value) in headers.iter() {
-        if [QUALITY, DUP, RESPONSE_TOPIC, CORRELATION].contains(&name) {
+        let is_own = [QUALITY, DUP, RESPONSE_TOPIC, CORRELATION].contains(&name);
+        if is_own || name.starts_with(DEATH) {
             continue;
         }
         let number;

@@ -24,6 +24,8 @@ pub(crate) struct Session {
     /// Publications since the first; their confirms have these numbers.
     published: u64,
     owed: VecDeque<(u64, Owed)>,
+    /// Bytes of it that are on the account of memory.
+    owed_bytes: usize,
     /// Publications of QoS 2 before their PUBREL, and whether the broker has confirmed them.
     received: BTreeMap<u16, bool>,
     aliases: Vec<Option<Arc<str>>>,
@@ -50,6 +52,8 @@ pub(crate) struct Will {
     pub(crate) retain: bool,
     pub(crate) properties: Vec<u8>,
     pub(crate) body: Vec<u8>,
+    /// Will delay interval in seconds.
+    pub(crate) delay_s: u32,
 }
 
 /// How a publication of QoS 2 has fared.
@@ -63,8 +67,11 @@ pub(crate) enum Known {
 /// Maximum number of topic aliases of a client.
 pub(crate) const ALIASES_MAX: u16 = 16;
 
-/// Maximum number of publications of QoS 2 that wait for their PUBREL.
+/// Maximum number of publications of QoS 2 that wait for their PUBREL, and of publications that wait for their confirm.
 pub(crate) const RECEIVE_MAX: u16 = 16_384;
+
+/// The memory for fewer confirms is kept.
+const OWED_KEPT: usize = 64;
 
 impl Session {
     /// The next packet identifier that is free, for a PUBLISH to the client. There are fewer flights than identifiers.
@@ -108,6 +115,21 @@ impl Session {
         let found = self.owed.binary_search_by_key(&number, |(at, _)| *at);
         let found = found.ok().and_then(|place| self.owed.remove(place));
         found.map(|(_, owed)| owed).into_iter().collect()
+    }
+
+    /// Number of publications that wait for their confirm.
+    pub(crate) fn owed(&self) -> usize {
+        self.owed.len()
+    }
+
+    /// The change of the bytes held for them since the last call.
+    pub(crate) fn take_owed_bytes(&mut self) -> isize {
+        if self.owed.is_empty() && self.owed.capacity() > OWED_KEPT {
+            self.owed = VecDeque::new();
+        }
+        let bytes = self.owed.capacity() * size_of::<(u64, Owed)>();
+        let before = std::mem::replace(&mut self.owed_bytes, bytes);
+        bytes.cast_signed() - before.cast_signed()
     }
 
     /// Notes the confirm of a publication of QoS 2; one that was refused may come anew.

@@ -1,6 +1,6 @@
 //! Subscriptions: queues, bindings and consumers of a client.
 
-use crosstie_amqp::method::{BasicConsume, QueueBind, QueueDeclare, QueueDelete, QueueUnbind};
+use crosstie_amqp::method::{BasicConsume, QueueBind, QueueDeclare, QueueUnbind};
 use crosstie_amqp::{BasicProperties, Properties, Table, TableBuf, Value};
 use crosstie_broker::guest::{Answered, Guest};
 use crosstie_mqtt::{
@@ -13,6 +13,7 @@ use crate::deliveries::{Outgoing, now_s};
 use crate::ground::Ground;
 use crate::inbound::reason;
 use crate::member::Inner;
+use crate::methods::delete_queue;
 use crate::names;
 use crate::open::{Open, Progress};
 use crate::properties;
@@ -133,15 +134,18 @@ impl Open {
             let Some(guest) = &mut inner.guest else {
                 return Err(End::Begun);
             };
-            let mut code = ReasonCode::Success;
+            let mut code = ReasonCode::NoSubscriptionExisted;
+            let exchange = &ground.options().exchange;
             for qos in QUALITIES {
                 let Some(key) = names::key(filter) else {
-                    code = ReasonCode::NoSubscriptionExisted;
                     continue;
                 };
                 let queue = names::queue(&inner.session.client_id, qos);
-                match unbind(guest, &queue, &ground.options().exchange, &key) {
-                    Answered::Done => {}
+                if !guest.has_binding(exchange, &queue, &key) {
+                    continue;
+                }
+                match unbind(guest, &queue, exchange, &key) {
+                    Answered::Done => code = ReasonCode::Success,
                     Answered::Waits => return Ok(Progress::Waits),
                     Answered::Over => return Err(End::Begun),
                     Answered::Refused(fault) => code = reason(&fault),
@@ -287,20 +291,6 @@ pub(crate) fn delete_queues(guest: &mut Guest, client_id: &str) -> Answered {
         }
     }
     Answered::Done
-}
-
-/// Deletes a queue, if it exists.
-pub(crate) fn delete_queue(guest: &mut Guest, queue: &str) -> Answered {
-    if !guest.has_queue(queue) {
-        return Answered::Done;
-    }
-    let delete = QueueDelete {
-        queue,
-        if_unused: false,
-        if_empty: false,
-        no_wait: true,
-    };
-    guest.handle(&delete.into())
 }
 
 fn unbind(guest: &mut Guest, queue: &str, exchange: &str, routing_key: &str) -> Answered {

@@ -180,6 +180,18 @@ impl Topology {
         Ok(())
     }
 
+    /// Whether an exchange has a binding to a queue with that key, and without arguments.
+    pub(crate) fn has_binding(&self, exchange: &str, queue: &str, routing_key: &str) -> bool {
+        let (Some(source), Some(target)) = (
+            self.exchange(exchange),
+            self.target((ResourceKind::Queue, queue)),
+        ) else {
+            return false;
+        };
+        let binding = Binding::new(source, target, routing_key, Table::default());
+        self.bindings.find(&binding).is_some()
+    }
+
     /// Removes a binding; returns its source if that is to be deleted now.
     pub(super) fn remove_binding(
         &mut self,

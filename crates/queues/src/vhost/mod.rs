@@ -203,6 +203,11 @@ impl<H> Vhost<H> {
         self.topology.queue(name).is_some() || self.queues.has_hidden(name)
     }
 
+    /// Whether an exchange has a binding to a queue with that key, and without arguments.
+    pub fn has_binding(&self, exchange: &str, queue: &str, routing_key: &str) -> bool {
+        self.topology.has_binding(exchange, queue, routing_key)
+    }
+
     pub fn name(&self) -> &str {
         &self.config.name
     }

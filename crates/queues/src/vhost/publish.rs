@@ -79,6 +79,26 @@ impl<H> Vhost<H> {
         self.publish_message(now, channel, &publish, message, out)
     }
 
+    /// Whether a channel's connection may publish there: for what is published later in its name.
+    pub fn check_publish(
+        &mut self,
+        key: ChannelKey,
+        exchange: &str,
+        routing_key: &str,
+    ) -> Result<(), Fault> {
+        let Some((_, connection)) = self.channels.both(key) else {
+            return Ok(());
+        };
+        let caller = Caller {
+            user: &connection.client.user,
+            permissions: &connection.client.permissions,
+            method: (BasicPublish::CLASS_ID, BasicPublish::METHOD_ID),
+        };
+        let exchange = self.topology.exchange_to_publish(&caller, exchange)?;
+        self.topology
+            .check_topic(&caller, Access::Write, exchange, routing_key)
+    }
+
     fn publish_message(
         &mut self,
         now: Time,
