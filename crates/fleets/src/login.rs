@@ -109,6 +109,9 @@ fn begin(conversation: &mut Conversation<Ground>, connect: &Connect<'_>) -> Resu
 
 /// Checks what a vhost cannot do.
 fn check(connect: &Connect<'_>) -> Result<(), End> {
+    if connect.properties.authentication_method().is_some() {
+        return Err(End::Reason(ReasonCode::BadAuthenticationMethod));
+    }
     if connect.is_bridge {
         // Such a bridge comes back as an ordinary client.
         return Err(End::Reason(ReasonCode::UnsupportedProtocolVersion));

@@ -14,7 +14,8 @@ use crate::farewell::{Farewell, close_for_return, say_goodbye};
 use crate::logins;
 use crate::message_counts::Direction;
 use crate::pending_handshake::Wishes;
-use crate::session::{Session, State};
+use crate::realm::SharedRealm;
+use crate::session::{Kind, Session, State};
 use crate::welcome::Welcome;
 
 impl Session {
@@ -31,7 +32,7 @@ impl Session {
             return self.refuse_unknown(&principal);
         };
         let identity = logins::identity(&principal);
-        if let Some(flow) = self.refuse_unadmitted(&principal, &identity) {
+        if let Some(flow) = self.conclude_early(&principal, (&realm, &identity), id) {
             return flow;
         }
         if let Err(full) = self.enter_by_authid(&identity.authid) {
@@ -88,6 +89,29 @@ impl Session {
             }
         }
         self.conclude(welcomed)
+    }
+
+    /// Ends a login that joins no realm: one that the listener does not admit, or a check.
+    fn conclude_early(
+        &mut self,
+        principal: &Principal,
+        (realm, identity): (&SharedRealm, &Identity),
+        id: Option<SessionId>,
+    ) -> Option<ControlFlow<()>> {
+        let refused = self.refuse_unadmitted(principal, identity);
+        if refused.is_some() || self.kind != Kind::Check {
+            return refused;
+        }
+        let welcomed = self.welcome(&Welcome {
+            // The checked login has no session. WELCOME needs an identifier all the same.
+            session: id.unwrap_or(SessionId(1)),
+            realm,
+            identity,
+            extra: &principal.authextra,
+            own: None,
+            resumption: None,
+        });
+        Some(self.conclude(welcomed))
     }
 
     /// Refuses a realm or a role that the listener does not admit.

@@ -38,8 +38,7 @@ pub struct Session {
     silent_topics: Cell<u8>,
     /// Whether the session waits for an event before it handles more.
     pub(super) halt: Halt,
-    /// The session has a rate limit or a message size limit.
-    pub(super) is_limited: bool,
+    pub(super) kind: Kind,
     /// Steps used by its messages in the present turn.
     steps: u32,
 }
@@ -52,6 +51,16 @@ const STEP_BYTES: usize = 128;
 const LOGOUT: &str = "wamp.close.logout";
 /// Maximum number of such lines for one session.
 const SILENT_TOPICS_SAID_MAX: u8 = 16;
+
+/// The kind of a session. One octet, so that idle sessions stay small.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Plain,
+    /// With a rate limit or a message size limit.
+    Limited,
+    /// The handshake tells who the client is, and joins no realm.
+    Check,
+}
 
 pub(super) enum State {
     /// No session, or the last one has ended: expects HELLO, or the continuation of a pending handshake.
@@ -81,9 +90,23 @@ impl Session {
             refusals: 0,
             silent_topics: Cell::new(0),
             halt: Halt::No,
-            is_limited: false,
+            kind: Kind::Plain,
             steps: 0,
         }
+    }
+
+    /// One whose handshake tells who the client is, by WELCOME, and joins no realm: for a client of another session that logs
+    /// in again.
+    pub fn check(entrance: Arc<Entrance>, auth: Arc<LiveMethods>, peer: Peer) -> Self {
+        Self {
+            kind: Kind::Check,
+            ..Self::new(entrance, auth, peer)
+        }
+    }
+
+    #[inline]
+    pub(super) fn is_limited(&self) -> bool {
+        self.kind == Kind::Limited
     }
 
     /// Handles one message, received at `now`. After a `Break` the output queue is sent, then the connection ends.
@@ -111,7 +134,7 @@ impl Session {
         now: Instant,
     ) -> ControlFlow<()> {
         let flow = self.handle_decoded(bytes, None, now);
-        if self.is_limited {
+        if self.is_limited() {
             self.charge(now, packet_bytes);
         }
         flow
@@ -123,7 +146,7 @@ impl Session {
         source: Option<&Bytes>,
         now: Instant,
     ) -> ControlFlow<()> {
-        let is_limited = self.is_limited;
+        let is_limited = self.is_limited();
         if self.peer.connection.is_tapped() {
             self.peer.connection.tap_received(bytes);
         }
@@ -331,7 +354,7 @@ impl Session {
         match mem::replace(&mut self.state, State::Closed(None)) {
             State::Joined { realm, key } => {
                 self.halt = Halt::No;
-                if mem::take(&mut self.is_limited) {
+                if mem::replace(&mut self.kind, Kind::Plain) == Kind::Limited {
                     realm.rates.forget(key);
                 }
                 if let Some(authids) = &self.entrance.authids {

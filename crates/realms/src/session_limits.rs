@@ -11,7 +11,7 @@ use crosstie_transport::{Bounds, Connection, Overflow};
 use crate::elsewhere::{Outcome, Slot};
 use crate::rate::{Halt, Waiting};
 use crate::realm::SharedRealm;
-use crate::session::{Session, State};
+use crate::session::{Kind, Session, State};
 
 impl Session {
     /// Applies the limits of a session that has joined.
@@ -19,7 +19,10 @@ impl Session {
         let limits = realm.limit(key, self.entrance.session_limits);
         // Also without limits, as the connection's previous session may have had some.
         self.peer.connection.bound(bounds(limits));
-        self.is_limited = realm.rates.begin(key, limits);
+        self.kind = match realm.rates.begin(key, limits) {
+            true => Kind::Limited,
+            false => Kind::Plain,
+        };
     }
 
     /// The limits of a joined session, for an owner that enforces some of them itself.
@@ -33,7 +36,9 @@ impl Session {
     /// Maximum bytes of a message from this session, if limited beside its endpoint's maximum.
     pub fn message_bytes_max(&self) -> Option<usize> {
         match &self.state {
-            State::Joined { realm, key } if self.is_limited => realm.rates.message_bytes_max(*key),
+            State::Joined { realm, key } if self.is_limited() => {
+                realm.rates.message_bytes_max(*key)
+            }
             _ => None,
         }
     }
@@ -65,7 +70,7 @@ impl Session {
         realm.rates.hold_back(*key, slot, waiting);
         self.halt = Halt::Slowed;
         // Makes the end of the session drop the pause.
-        self.is_limited = true;
+        self.kind = Kind::Limited;
     }
 
     /// Charges a message to the session's rate; pauses reading if the session is too fast.

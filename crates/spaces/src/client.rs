@@ -110,6 +110,12 @@ impl Client {
         })
     }
 
+    /// Another one of the same connection, for a login beside its session.
+    pub(crate) fn twin(&self, limits: &Arc<ConnectionLimits>) -> Arc<Self> {
+        let form = (self.version, self.is_framed);
+        Self::new(&self.connection, limits, form, Arc::clone(&self.space))
+    }
+
     pub(crate) fn set_session(&self, key: ConnectionKey, client_id: &Arc<str>) {
         // A connection has one session.
         let _ = self.session.set((key, Arc::clone(client_id)));
@@ -377,10 +383,11 @@ impl Client {
             && step.consumed > 0
         {
             at += step.consumed;
-            if let Some(Item::Message { bytes, .. }) = step.item
-                && let Ok(message) = codec::decode(SERIALIZER, bytes, &Limits::default())
-            {
-                handle(&message);
+            if let Some(Item::Message { bytes, .. }) = step.item {
+                match codec::decode(SERIALIZER, bytes, &Limits::default()) {
+                    Ok(message) => handle(&message),
+                    Err(e) => debug_assert!(false, "a message of the realm: {e}"),
+                }
             }
         }
     }

@@ -73,7 +73,7 @@ pub enum End {
 }
 
 /// Maximum size of CONNECT: a client that has not logged in must not occupy much memory.
-const CONNECT_BYTES_MAX: u32 = 64 * 1024;
+pub(crate) const CONNECT_BYTES_MAX: u32 = 64 * 1024;
 
 /// Bytes checked and copied in the time of one step.
 const STEP_BYTES: usize = 128;
@@ -139,6 +139,12 @@ impl<H: Home> Conversation<H> {
             counters().count(Counter::ConnectionsRefused);
             return Step::End(End::Silent);
         }
+        if let State::LoggingIn(login) = &self.state
+            && H::awaits_auth(login)
+            && let Some(wanted) = Self::wanted_behind_connect(input)
+        {
+            return Step::Wanted(wanted);
+        }
         let (connect, consumed) = match decode_connect(input, CONNECT_BYTES_MAX) {
             Ok(Decoded::Packet { packet, consumed }) => (packet, consumed),
             Ok(Decoded::Incomplete { wanted }) => return Step::Wanted(wanted),
@@ -147,19 +153,43 @@ impl<H: Home> Conversation<H> {
         if matches!(self.state, State::Opening(_)) {
             Figures::get().count_received(PacketType::Connect);
         }
-        match H::log_in(self, &connect, now) {
+        let behind = match &self.state {
+            State::LoggingIn(login) if H::awaits_auth(login) => {
+                return self.step_auth(&connect, &input[consumed..], consumed, now);
+            }
+            State::LoggingIn(login) => H::auth_bytes(login),
+            _ => 0,
+        };
+        let logged_in = H::log_in(self, &connect, now);
+        if logged_in == Ok(false)
+            && let State::LoggingIn(login) = &self.state
+            && H::awaits_auth(login)
+        {
+            return self.step_auth(&connect, &input[consumed..], consumed, now);
+        }
+        self.take_login(logged_in, connect.version, consumed + behind)
+    }
+
+    /// Continues after a step of a login. Packets of so many bytes are done with it.
+    pub(crate) fn take_login(
+        &self,
+        outcome: Result<bool, End>,
+        version: Version,
+        consumed: usize,
+    ) -> Step {
+        match outcome {
             // Nothing is read before CONNACK.
             Ok(true) if self.waits() => Step::Halt { consumed },
             Ok(true) => Step::Done {
                 consumed,
                 steps: (consumed / STEP_BYTES) as u32,
             },
-            // The packet is needed again.
+            // The packets are needed again.
             Ok(false) => Step::Halt { consumed: 0 },
             Err(end) => {
                 counters().count(Counter::ConnectionsRefused);
                 if let End::Reason(reason) = end {
-                    self.refuse(connect.version, reason);
+                    self.refuse(version, reason);
                     return Step::End(End::Begun);
                 }
                 Step::End(end)
@@ -455,6 +485,6 @@ mod tests {
     fn an_idle_conversation_costs_little() {
         // As much as WAMP's: one more word would make its task 128 bytes longer.
         assert!(size_of::<Conversation<Ground>>() <= 48);
-        assert!(size_of::<Open>() <= 128, "{}", size_of::<Open>());
+        assert!(size_of::<Open>() <= 136, "{}", size_of::<Open>());
     }
 }

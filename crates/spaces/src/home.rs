@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use crosstie_front::end_reason::EndReason;
 use crosstie_front::listen::Listening;
-use crosstie_mqtt::{Connect, Packet, ReasonCode, Version};
+use crosstie_mqtt::{Auth, Connect, Packet, ReasonCode, Version};
 
 use crate::conversation::{Conversation, End, Step};
 
@@ -13,6 +13,7 @@ use crate::conversation::{Conversation, End, Step};
 ///
 /// ```text
 /// log_in (again, as long as it returns false) ─▶ handle (each packet) ─▶ leave
+///    └─ awaits_auth: authenticate ─┘
 /// ```
 pub trait Home: Send + Sync + Sized + 'static {
     /// A client that has sent CONNECT.
@@ -35,6 +36,26 @@ pub trait Home: Send + Sync + Sized + 'static {
 
     /// Whether a login waits for an outcome.
     fn is_login_due(login: &Self::LoggingIn) -> bool;
+
+    /// Whether a login waits for AUTH.
+    fn awaits_auth(_login: &Self::LoggingIn) -> bool {
+        false
+    }
+
+    /// Length of the AUTH behind CONNECT that a login has handled.
+    fn auth_bytes(_login: &Self::LoggingIn) -> usize {
+        0
+    }
+
+    /// Handles an AUTH of so many bytes, which a login waits for, like [`Self::log_in`].
+    fn authenticate(
+        _conversation: &mut Conversation<Self>,
+        _connect: &Connect<'_>,
+        _auth: (&Auth<'_>, usize),
+        _now: Instant,
+    ) -> Result<bool, End> {
+        Err(End::Reason(ReasonCode::ProtocolError))
+    }
 
     /// Gives up a login.
     fn abandon(login: Self::LoggingIn, seen: EndReason);

@@ -14,6 +14,7 @@
 //! A space is the home of the topics of one realm. Messages pass between MQTT clients inside the space; the realm decides
 //! on each, and passes it to WAMP clients and other nodes.
 
+mod awaited_auth;
 mod bridge;
 mod client;
 mod conversation;
@@ -33,8 +34,10 @@ mod outbox;
 mod own_content;
 mod payloads;
 mod places;
+mod reauthentication;
 mod replay;
 mod replays;
+mod scram;
 mod space;
 mod spaces;
 mod subscribing;

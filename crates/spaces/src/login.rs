@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crosstie_mqtt::{ConnAck, Connect, PropertiesBuf, Property, ReasonCode, Version};
+use crosstie_mqtt::{Auth, ConnAck, Connect, Packet, PropertiesBuf, Property, ReasonCode, Version};
 use crosstie_realms::session_limits::bounds;
 use crosstie_topics::{self as topics, Connected, Content};
 
@@ -11,14 +11,47 @@ use crate::client::Client;
 use crate::conversation::{Conversation, End, State};
 use crate::ground::Ground;
 use crate::names;
-use crate::open::Open;
+use crate::open::{self, Open};
+use crate::scram::{self, Exchange, First, METHOD};
 use crate::space::{Owner, RECEIVE_MAX};
-use crate::talk::{LoggedIn, Said, Talk};
+use crate::talk::{LoggedIn, Proving, Said, Talk};
 
 /// A client that has sent CONNECT.
 pub(crate) struct LoggingIn {
     pub(crate) talk: Talk,
     stage: Stage,
+    enhanced: Option<Box<Enhanced>>,
+}
+
+/// An enhanced authentication.
+struct Enhanced {
+    exchange: Exchange,
+    /// Length of the AUTH behind CONNECT that is handled.
+    auth_bytes: usize,
+}
+
+impl LoggingIn {
+    pub(crate) fn awaits_auth(&self) -> bool {
+        let enhanced = self.enhanced.as_ref();
+        enhanced.is_some_and(|enhanced| enhanced.exchange.is_asked())
+    }
+
+    pub(crate) fn auth_bytes(&self) -> usize {
+        self.enhanced.as_ref().map_or(0, |one| one.auth_bytes)
+    }
+
+    fn verifier(&self) -> Option<String> {
+        let enhanced = self.enhanced.as_ref()?;
+        enhanced.exchange.verifier().map(str::to_owned)
+    }
+
+    fn proving<'a>(&'a mut self, connect: &'a Connect<'_>) -> (&'a mut Talk, Proving<'a>) {
+        let proving = match &mut self.enhanced {
+            Some(enhanced) => Proving::Exchange(&mut enhanced.exchange),
+            None => Proving::Password(connect.password),
+        };
+        (&mut self.talk, proving)
+    }
 }
 
 enum Stage {
@@ -36,12 +69,14 @@ impl Conversation<Ground> {
     pub(crate) fn log_in(&mut self, connect: &Connect<'_>, now: Instant) -> Result<bool, End> {
         let State::LoggingIn(mut login) = std::mem::replace(&mut self.state, State::Over) else {
             check(connect)?;
-            return self.begin(connect, now);
+            let first = first(connect, &self.ground)?;
+            return self.begin(connect, first.as_ref(), now);
         };
         let stage = std::mem::replace(&mut login.stage, Stage::Login);
         match stage {
             Stage::Login => {
-                let logged_in = login.talk.go_on_logging_in(connect);
+                let (talk, proving) = login.proving(connect);
+                let logged_in = talk.go_on_logging_in(proving);
                 self.logged_in(login, logged_in, connect, now)
             }
             Stage::Will { owner } => {
@@ -51,7 +86,34 @@ impl Conversation<Ground> {
         }
     }
 
-    fn begin(&mut self, connect: &Connect<'_>, now: Instant) -> Result<bool, End> {
+    /// Handles AUTH behind CONNECT, of so many bytes.
+    pub(crate) fn authenticate(
+        &mut self,
+        connect: &Connect<'_>,
+        (auth, bytes): (&Auth<'_>, usize),
+        now: Instant,
+    ) -> Result<bool, End> {
+        let State::LoggingIn(mut login) = std::mem::replace(&mut self.state, State::Over) else {
+            return Err(End::Begun);
+        };
+        let mut logged_in = LoggedIn::Refused(ReasonCode::NotAuthorized);
+        if let Some(enhanced) = &mut login.enhanced {
+            enhanced.auth_bytes = bytes;
+            let data = auth.properties.authentication_data().unwrap_or_default();
+            let proof = enhanced.exchange.prove(data);
+            if let Some(proof) = proof.filter(|_| scram::is_method(auth.properties)) {
+                logged_in = login.talk.prove(proof, &mut enhanced.exchange);
+            }
+        }
+        self.logged_in(login, logged_in, connect, now)
+    }
+
+    fn begin(
+        &mut self,
+        connect: &Connect<'_>,
+        first: Option<&First>,
+        now: Instant,
+    ) -> Result<bool, End> {
         let ground = Arc::clone(&self.ground);
         ground.space.use_mapping(&ground.endpoint);
         if ground.entrance.is_stopping() || ground.space.is_over() {
@@ -63,12 +125,19 @@ impl Conversation<Ground> {
             (connect.version, self.is_framed()),
             Arc::clone(&ground.space) as _,
         );
-        let (mut talk, flow) = Talk::begin(&ground.entrance, &ground.endpoint, client, connect);
-        let logged_in = talk.log_in(flow, connect);
-        let login = Box::new(LoggingIn {
+        let said = (connect, first);
+        let (talk, flow) = Talk::begin(&ground.entrance, &ground.endpoint, client, said);
+        let enhanced = first.map(|first| Enhanced {
+            exchange: first.exchange(),
+            auth_bytes: 0,
+        });
+        let mut login = Box::new(LoggingIn {
             talk,
             stage: Stage::Login,
+            enhanced: enhanced.map(Box::new),
         });
+        let (talk, proving) = login.proving(connect);
+        let logged_in = talk.log_in(flow, proving);
         self.logged_in(login, logged_in, connect, now)
     }
 
@@ -87,6 +156,16 @@ impl Conversation<Ground> {
             LoggedIn::Waits => {
                 self.state = State::LoggingIn(login);
                 Ok(false)
+            }
+            LoggedIn::Challenged(data) => {
+                let sent = scram::send_auth(
+                    &login.talk.client,
+                    ReasonCode::ContinueAuthentication,
+                    &data,
+                    client_bytes_max(connect),
+                );
+                self.state = State::LoggingIn(login);
+                sent.map(|()| false)
             }
             LoggedIn::Refused(reason) => refused(login, End::Reason(reason)),
             LoggedIn::TurnedBack => refused(login, End::Silent),
@@ -158,7 +237,14 @@ impl Conversation<Ground> {
             keep_alive: ordered,
             packet_bytes_max,
             version: connect.version,
+            verifier: login.verifier(),
         };
+        if let Err(end) = answer.check_fits(connect) {
+            self.state = State::LoggingIn(login);
+            return Err(end);
+        }
+        let enhanced = login.enhanced.as_ref();
+        let enhanced = enhanced.map(|_| open::Enhanced::new(client_bytes_max(connect)));
         let keep_alive = ordered.unwrap_or(asked);
         let within = (!keep_alive.is_zero()).then(|| keep_alive * 3 / 2);
         let (watch, key) = (Arc::clone(&ground.entrance.listening.watch), self.watch);
@@ -186,7 +272,12 @@ impl Conversation<Ground> {
                 return Err(End::Reason(reason));
             }
         };
-        let open = Open::new(login.talk, key, packet_bytes_max, connect.is_bridge);
+        let open = Open::new(
+            login.talk,
+            key,
+            packet_bytes_max,
+            (connect.is_bridge, enhanced),
+        );
         self.state = State::Open(Box::new(open));
         // A stop meanwhile has not found this client in the space.
         match ground.entrance.is_stopping() {
@@ -203,14 +294,35 @@ pub fn check(connect: &Connect<'_>) -> Result<(), End> {
     if connect.client_id.is_empty() && is_needed || connect.client_id.len() > CLIENT_ID_BYTES_MAX {
         return Err(End::Reason(ReasonCode::ClientIdentifierNotValid));
     }
-    if connect.properties.authentication_method().is_some() {
-        return Err(End::Reason(ReasonCode::BadAuthenticationMethod));
-    }
     let password = connect.password.filter(|_| connect.user_name.is_some());
     if password.is_some_and(|password| std::str::from_utf8(password).is_err()) {
         return Err(End::Reason(ReasonCode::BadUserNameOrPassword));
     }
     Ok(())
+}
+
+/// The first message of an enhanced authentication, if CONNECT has one.
+fn first(connect: &Connect<'_>, ground: &Ground) -> Result<Option<First>, End> {
+    let properties = connect.properties;
+    match (
+        properties.authentication_method(),
+        properties.authentication_data(),
+    ) {
+        (None, None) => Ok(None),
+        (None, Some(_)) => Err(End::Reason(ReasonCode::ProtocolError)),
+        (Some(METHOD), data) if ground.endpoint.auth.now().scram.is_some() => {
+            let first = First::parse(data.unwrap_or_default());
+            let first = first.ok_or(End::Reason(ReasonCode::NotAuthorized))?;
+            Ok(Some(first))
+        }
+        (Some(_), _) => Err(End::Reason(ReasonCode::BadAuthenticationMethod)),
+    }
+}
+
+/// Maximum packet size of the client.
+fn client_bytes_max(connect: &Connect<'_>) -> u32 {
+    let asked = connect.properties.maximum_packet_size();
+    asked.unwrap_or(u32::MAX)
 }
 
 /// CONNECT for the space.
@@ -222,7 +334,7 @@ fn connecting<'a>(connect: &Connect<'a>) -> topics::Connect<'a> {
         is_clean: connect.clean_start,
         session_expiry_s: properties.session_expiry().unwrap_or(0),
         receive_max: properties.receive_maximum().unwrap_or(u16::MAX),
-        packet_bytes_max: properties.maximum_packet_size().unwrap_or(u32::MAX),
+        packet_bytes_max: client_bytes_max(connect),
         topic_alias_max: properties.topic_alias_maximum().unwrap_or(0),
         will: connect.will.map(|will| topics::Will {
             content: Content {
@@ -243,9 +355,27 @@ struct Answer {
     keep_alive: Option<Duration>,
     packet_bytes_max: u32,
     version: Version,
+    /// The last message of an enhanced authentication.
+    verifier: Option<String>,
 }
 
 impl Answer {
+    /// Checks that a CONNACK with a verifier is not longer than the client's maximum, before the client has a session.
+    fn check_fits(&self, connect: &Connect<'_>) -> Result<(), End> {
+        if self.verifier.is_none() {
+            return Ok(());
+        }
+        let assigned = "x".repeat(topics::ASSIGNED_ID_BYTES);
+        let assigned = connect.client_id.is_empty().then_some(&*assigned);
+        let properties = self.properties(Some(0), assigned);
+        let packet = Packet::ConnAck(ConnAck {
+            session_present: false,
+            reason: ReasonCode::Success,
+            properties: properties.as_properties(),
+        });
+        scram::check_fits(&packet, client_bytes_max(connect))
+    }
+
     fn prepare(
         &self,
         client: &Client,
@@ -253,7 +383,10 @@ impl Answer {
         begin: impl FnOnce() + Send + 'static,
     ) {
         let properties = match self.version.is_v5() {
-            true => self.properties(connected),
+            true => {
+                let assigned = connected.is_assigned.then_some(&*connected.client_id);
+                self.properties(connected.session_expiry_s, assigned)
+            }
             false => PropertiesBuf::new(),
         };
         let connack = ConnAck {
@@ -264,15 +397,15 @@ impl Answer {
         client.keep_connack(connack, begin);
     }
 
-    fn properties(&self, connected: &Connected) -> PropertiesBuf {
+    fn properties(&self, session_expiry_s: Option<u32>, assigned: Option<&str>) -> PropertiesBuf {
         let mut properties = PropertiesBuf::new();
-        if let Some(seconds) = connected.session_expiry_s {
+        if let Some(seconds) = session_expiry_s {
             properties.push(Property::SessionExpiry(seconds));
         }
         properties.push(Property::ReceiveMaximum(RECEIVE_MAX));
         properties.push(Property::MaximumPacketSize(self.packet_bytes_max));
-        if connected.is_assigned {
-            properties.push(Property::AssignedClientId(&connected.client_id));
+        if let Some(id) = assigned {
+            properties.push(Property::AssignedClientId(id));
         }
         properties.push(Property::TopicAliasMaximum(
             topics::SpaceLimits::default().topic_alias_max,
@@ -280,6 +413,10 @@ impl Answer {
         properties.push(Property::WildcardSubscriptionAvailable(true));
         properties.push(Property::SubscriptionIdsAvailable(true));
         properties.push(Property::SharedSubscriptionAvailable(true));
+        if let Some(verifier) = &self.verifier {
+            properties.push(Property::AuthenticationMethod(METHOD));
+            properties.push(Property::AuthenticationData(verifier.as_bytes()));
+        }
         if let Some(keep_alive) = self.keep_alive {
             let seconds = u16::try_from(keep_alive.as_secs()).unwrap_or(u16::MAX);
             properties.push(Property::ServerKeepAlive(seconds));

@@ -16,6 +16,7 @@ use crate::figures::{Dropped, Figures};
 use crate::ground::Ground;
 use crate::names;
 use crate::payloads::Arguments;
+use crate::reauthentication::Reauthentication;
 use crate::space::SharedSpace;
 use crate::subscribing::Subscribing;
 use crate::talk::{Said, Talk};
@@ -29,8 +30,17 @@ pub(crate) struct Open {
     pub(crate) packet_bytes_max: u32,
     /// A bridge of another broker, which asks so for what MQTT 5 has options for.
     pub(crate) is_bridge: bool,
+    /// Set if CONNECT had an authentication method.
+    pub(crate) enhanced: Option<Box<Enhanced>>,
     /// The packet at the front of the input, which is handled in part.
     pub(crate) pending: Option<Box<Pending>>,
+}
+
+/// A client that may log in again.
+pub(crate) struct Enhanced {
+    /// The client's maximum packet size.
+    pub(crate) packet_bytes_max: u32,
+    pub(crate) login: Option<Box<Reauthentication>>,
 }
 
 /// A packet that waits for an outcome, or for its next turn.
@@ -42,6 +52,8 @@ pub(crate) enum Pending {
     Subscribe(Subscribing),
     /// The outcomes of its filters so far.
     Unsubscribe(Vec<ReasonCode>),
+    /// The client logs in again.
+    Auth,
 }
 
 /// How far a packet is handled.
@@ -57,18 +69,28 @@ pub(crate) enum Handled {
 /// When a packet has arrived, and its length.
 type At = (Instant, usize);
 
+impl Enhanced {
+    pub(crate) fn new(packet_bytes_max: u32) -> Box<Self> {
+        Box::new(Self {
+            packet_bytes_max,
+            login: None,
+        })
+    }
+}
+
 impl Open {
     pub(crate) fn new(
         talk: Talk,
         key: ConnectionKey,
         packet_bytes_max: u32,
-        is_bridge: bool,
+        (is_bridge, enhanced): (bool, Option<Box<Enhanced>>),
     ) -> Self {
         Self {
             talk,
             key,
             packet_bytes_max,
             is_bridge,
+            enhanced,
             pending: None,
         }
     }
@@ -86,7 +108,9 @@ impl Open {
         let client = &self.talk.client;
         let is_judged = || self.talk.waits() && client.mailbox.is_reading_paused();
         let is_decoded = || matches!(self.pending.as_deref(), Some(Pending::Decode(_, decoding)) if !decoding.is_there());
-        client.is_paused() || is_judged() || is_decoded()
+        let login = self.enhanced.as_ref().and_then(|one| one.login.as_ref());
+        let is_checked = || login.is_some_and(|login| login.waits());
+        client.is_paused() || is_judged() || is_decoded() || is_checked()
     }
 
     /// Handles the packet at the front of the input.
@@ -131,6 +155,7 @@ impl Open {
                     Err(violation) => self.violation(&violation),
                 });
             }
+            Packet::Auth(auth) => self.reauthenticate(auth, ground)?,
             _ => Handled::Done(self.acknowledge(packet, space)?),
         };
         let (consumed, steps) = match handled {
@@ -145,7 +170,7 @@ impl Open {
         Ok(Step::Done { consumed, steps })
     }
 
-    /// Handles an acknowledgement. Other packets are a second CONNECT, or an AUTH that nothing has asked for.
+    /// Handles an acknowledgement. Another packet is a second CONNECT.
     fn acknowledge(&self, packet: &Packet<'_>, space: &SharedSpace) -> Result<u32, End> {
         let key = self.key;
         let (known, sent) = space.enter(|space, now, outbox| {
@@ -333,6 +358,7 @@ impl Open {
     ///
     /// A stop says no wills: the clients are there, and come back.
     pub(crate) fn leave(mut self, ground: &Arc<Ground>, why: EndReason, is_stop: bool) {
+        self.enhanced = None;
         let client = Arc::clone(self.client());
         client.note_over();
         ground.space.enter(|space, now, outbox| match is_stop {

@@ -284,6 +284,14 @@ impl SharedSpace {
         Arc::clone(&last.0)
     }
 
+    /// Whether a session is that user's, in that role.
+    pub(crate) fn is_user(&self, client_id: &str, owner: &Owner) -> bool {
+        let space = self.space.lock();
+        space
+            .user(client_id)
+            .is_some_and(|user| owner.is_of(user) == (true, true))
+    }
+
     fn follow(&self, outbox: SpaceOutbox) {
         if outbox.sent > 0 {
             Figures::get().add_published(outbox.sent.into());

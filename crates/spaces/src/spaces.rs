@@ -8,7 +8,7 @@ use crosstie_config::Limits;
 use crosstie_front::end_reason::EndReason;
 use crosstie_front::listen::Listening;
 use crosstie_front::serve::{Arrival, Endpoint, HandedOver, serve};
-use crosstie_mqtt::{Connect, Packet, ReasonCode, Version};
+use crosstie_mqtt::{Auth, Connect, Packet, ReasonCode, Version};
 use crosstie_realms::entrance::Entrance;
 use crosstie_realms::mqtt::{Carrier, Mqtt, MqttEndpoint};
 use crosstie_realms::realms::Realms;
@@ -216,6 +216,23 @@ impl Home for Ground {
 
     fn is_login_due(login: &LoggingIn) -> bool {
         login.talk.client.mailbox.is_reading_paused()
+    }
+
+    fn awaits_auth(login: &LoggingIn) -> bool {
+        login.awaits_auth()
+    }
+
+    fn auth_bytes(login: &LoggingIn) -> usize {
+        login.auth_bytes()
+    }
+
+    fn authenticate(
+        conversation: &mut Conversation<Self>,
+        connect: &Connect<'_>,
+        auth: (&Auth<'_>, usize),
+        now: Instant,
+    ) -> Result<bool, End> {
+        conversation.authenticate(connect, auth, now)
     }
 
     fn abandon(mut login: LoggingIn, seen: EndReason) {

@@ -24,6 +24,7 @@ use crosstie_wamp::{Dict, Message, Payload, PublishOptions, RequestId, Subscribe
 use crate::client::{Client, SERIALIZER};
 use crate::names::Pattern;
 use crate::payloads::{ALGORITHM, Arguments};
+use crate::scram::{Exchange, First, Proof};
 use crate::space::Owner;
 
 /// The session of a client, from its login on.
@@ -46,10 +47,22 @@ pub(crate) enum Said {
     Over,
 }
 
+/// The credentials of a client that is challenged.
+pub(crate) enum Proving<'a> {
+    Password(Option<&'a [u8]>),
+    /// By further packets.
+    Exchange(&'a mut Exchange),
+}
+
+/// The method of WAMP with the proofs of SCRAM-SHA-256.
+const SCRAM: &str = "wamp-scram";
+
 /// A step of the login.
 pub(crate) enum LoggedIn {
     /// In that realm.
     As(Owner, String),
+    /// The client is sent a challenge.
+    Challenged(String),
     Refused(ReasonCode),
     /// The client shall come back: it hears nothing.
     TurnedBack,
@@ -62,67 +75,129 @@ impl Talk {
         entrance: &Arc<Entrance>,
         endpoint: &Arc<MqttEndpoint>,
         client: Arc<Client>,
-        connect: &Connect<'_>,
+        (connect, scram): (&Connect<'_>, Option<&First>),
     ) -> (Self, ControlFlow<()>) {
-        let peer = Peer {
-            connection: Arc::clone(&client.mailbox),
-            wire: Wire {
-                serializer: SERIALIZER,
-                framing: Framing::Mqtt,
-                message_bytes_max: u32::MAX,
-            },
-        };
-        let auth = Arc::clone(&endpoint.auth);
-        let takes_certificates =
-            auth.now().tls.is_some() && client.mailbox.peer_certificate().is_some();
+        let takes_certificates = endpoint.auth.now().tls.is_some()
+            && scram.is_none()
+            && client.mailbox.peer_certificate().is_some();
+        let mut methods = Vec::new();
+        if takes_certificates {
+            methods.push("tls");
+        }
+        let user = connect.user_name.filter(|_| connect.password.is_some());
+        match (scram, user) {
+            (Some(_), _) => methods.push(SCRAM),
+            (None, Some(_)) => methods.extend(["ticket", "jwt"]),
+            (None, None) => methods.push("anonymous"),
+        }
+        let user = scram.map_or(user, |first| Some(&*first.name));
+        let described = described(connect.client_id, connect.will.map(|will| will.topic));
+        let mut extra = vec![("mqtt".to_owned(), Value::Dict(described))];
+        extra.extend(scram.map(First::extra));
+        let (entrance, auth) = (Arc::clone(entrance), Arc::clone(&endpoint.auth));
+        let session = Session::new(entrance, auth, peer_of(&client));
+        let realm = endpoint.options.realm();
+        Self::begin_as(session, client, realm, &hello(&methods, user, extra))
+    }
+
+    /// Begins another login of a client that has a session.
+    pub(crate) fn begin_check(
+        entrance: &Arc<Entrance>,
+        endpoint: &Arc<MqttEndpoint>,
+        client: Arc<Client>,
+        (client_id, first): (&str, &First),
+    ) -> (Self, ControlFlow<()>) {
+        let described = described(client_id, None);
+        let extra = vec![("mqtt".to_owned(), Value::Dict(described)), first.extra()];
+        let (entrance, auth) = (Arc::clone(entrance), Arc::clone(&endpoint.auth));
+        let session = Session::check(entrance, auth, peer_of(&client));
+        let details = hello(&[SCRAM], Some(&first.name), extra);
+        Self::begin_as(session, client, endpoint.options.realm(), &details)
+    }
+
+    fn begin_as(
+        session: Session,
+        client: Arc<Client>,
+        realm: &str,
+        details: &Dict,
+    ) -> (Self, ControlFlow<()>) {
         let mut talk = Self {
-            session: Session::new(Arc::clone(entrance), auth, peer),
+            session,
             client,
             request_last: 0,
             is_pending: false,
         };
         let features = ClientFeatures::from_iter([ClientFeature::PublisherPayloadPassthruMode]);
-        let details = hello(connect, takes_certificates);
-        let realm = endpoint.options.realm();
         let flow = talk
             .session
-            .begin_handshake(realm, &details, features.elsewhere());
+            .begin_handshake(realm, details, features.elsewhere());
         (talk, flow)
     }
 
     /// Continues the login after an outcome of it.
-    pub(crate) fn go_on_logging_in(&mut self, connect: &Connect<'_>) -> LoggedIn {
+    pub(crate) fn go_on_logging_in(&mut self, proof: Proving<'_>) -> LoggedIn {
         let flow = self.session.handle_elsewhere();
-        self.log_in(flow, connect)
+        self.log_in(flow, proof)
+    }
+
+    /// Sends the proof that the client's last message has.
+    pub(crate) fn prove(&mut self, proof: Proof<'_>, exchange: &mut Exchange) -> LoggedIn {
+        let message = Message::Authenticate {
+            signature: proof.signature.into(),
+            extra: vec![("nonce".to_owned(), Value::from(proof.nonce))],
+        };
+        let flow = self.session.handle(&message, &[], None, Instant::now());
+        self.log_in(flow, Proving::Exchange(exchange))
     }
 
     /// Reads what the realm has answered to the login so far.
-    pub(crate) fn log_in(&mut self, mut flow: ControlFlow<()>, connect: &Connect<'_>) -> LoggedIn {
+    pub(crate) fn log_in(
+        &mut self,
+        mut flow: ControlFlow<()>,
+        mut proving: Proving<'_>,
+    ) -> LoggedIn {
         loop {
             let mut said = None;
             let client = Arc::clone(&self.client);
             client.take_messages(|message| {
                 said = Some(match message {
                     Message::Welcome { details, .. } => {
+                        if let Proving::Exchange(exchange) = &mut proving {
+                            exchange.conclude(details);
+                        }
                         Login::Welcome(owner(details), text(details, "realm").to_owned())
                     }
-                    Message::Challenge { .. } => Login::Challenge,
+                    Message::Challenge { extra, .. } => Login::Challenge(extra.clone()),
                     Message::Abort { reason, .. } => Login::Abort(refusal(reason)),
                     _ => return,
                 });
             });
             match said {
                 Some(Login::Welcome(owner, realm)) => return LoggedIn::As(owner, realm),
-                Some(Login::Challenge) => {
+                Some(Login::Challenge(challenge)) => {
+                    let password = match &mut proving {
+                        Proving::Password(password) => *password,
+                        Proving::Exchange(exchange) => {
+                            let asked = exchange.ask(&challenge);
+                            let refused = LoggedIn::Refused(ReasonCode::NotAuthorized);
+                            return asked.map_or(refused, LoggedIn::Challenged);
+                        }
+                    };
                     // Checked to be UTF-8 before.
-                    let password = connect.password.and_then(|p| std::str::from_utf8(p).ok());
+                    let password = password.and_then(|p| std::str::from_utf8(p).ok());
                     let message = Message::Authenticate {
                         signature: password.unwrap_or_default().into(),
                         extra: Dict::new(),
                     };
                     flow = self.session.handle(&message, &[], None, Instant::now());
                 }
-                Some(Login::Abort(Some(reason))) => return LoggedIn::Refused(reason),
+                Some(Login::Abort(Some(reason))) => {
+                    let is_wrong = reason == ReasonCode::BadUserNameOrPassword;
+                    return LoggedIn::Refused(match proving {
+                        Proving::Exchange(_) if is_wrong => ReasonCode::NotAuthorized,
+                        _ => reason,
+                    });
+                }
                 Some(Login::Abort(None)) => return LoggedIn::TurnedBack,
                 None if flow.is_continue() && self.session.waits() => return LoggedIn::Waits,
                 None => return LoggedIn::TurnedBack,
@@ -264,40 +339,42 @@ impl Talk {
 enum Login {
     /// In that realm.
     Welcome(Owner, String),
-    Challenge,
+    Challenge(Dict),
     Abort(Option<ReasonCode>),
 }
 
-/// The details of HELLO, in Crossbar.io's form.
-fn hello(connect: &Connect<'_>, takes_certificates: bool) -> Dict {
+/// The peer of a client's session.
+fn peer_of(client: &Client) -> Peer {
+    Peer {
+        connection: Arc::clone(&client.mailbox),
+        wire: Wire {
+            serializer: SERIALIZER,
+            framing: Framing::Mqtt,
+            message_bytes_max: u32::MAX,
+        },
+    }
+}
+
+/// The details of HELLO.
+fn hello(methods: &[&str], authid: Option<&str>, extra: Dict) -> Dict {
+    let methods = methods.iter().map(|method| Value::from(*method));
     let entry = |key: &str, value: Value| (key.to_owned(), value);
-    let user = connect.user_name.filter(|_| connect.password.is_some());
-    let mut methods = Vec::new();
-    if takes_certificates {
-        methods.push(Value::from("tls"));
-    }
-    match user {
-        Some(_) => methods.extend(["ticket", "jwt"].map(Value::from)),
-        None => methods.push(Value::from("anonymous")),
-    }
-    let will = connect.will;
-    let mqtt = vec![
-        entry("client_id", Value::from(connect.client_id)),
-        entry("will", Value::from(will.is_some())),
-        entry(
-            "will_topic",
-            will.map_or(Value::Null, |will| Value::from(will.topic)),
-        ),
-    ];
     let mut details = vec![
-        entry("authmethods", Value::List(methods)),
-        entry(
-            "authextra",
-            Value::Dict(vec![entry("mqtt", Value::Dict(mqtt))]),
-        ),
+        entry("authmethods", Value::List(methods.collect())),
+        entry("authextra", Value::Dict(extra)),
     ];
-    details.extend(user.map(|user| entry("authid", Value::from(user))));
+    details.extend(authid.map(|authid| entry("authid", Value::from(authid))));
     details
+}
+
+/// The client, in Crossbar.io's form.
+fn described(client_id: &str, will_topic: Option<&str>) -> Dict {
+    let entry = |key: &str, value: Value| (key.to_owned(), value);
+    vec![
+        entry("client_id", Value::from(client_id)),
+        entry("will", Value::from(will_topic.is_some())),
+        entry("will_topic", will_topic.map_or(Value::Null, Value::from)),
+    ]
 }
 
 /// The user whose sessions the client may continue.

@@ -50,6 +50,7 @@ pub use journal::{Journal, Position, Record, Subject};
 pub use message::Message;
 pub use numbers::{MessageNumber, SessionNumber};
 pub use outbox::{Answer, Outbox, Packet, Refused, Reply};
+pub use random::ASSIGNED_ID_BYTES;
 pub use record_codec::InvalidRecord;
 pub use space::Space;
 pub use status::{Counts, Page, RetainedStatus, SessionStatus, SubscriptionStatus};

@@ -3,6 +3,9 @@
 use ahash::RandomState;
 use crosstie_collections::{SplitMix, Xoshiro};
 
+/// Length of a client identifier that the space assigns. 3.1 allows 23 characters.
+pub const ASSIGNED_ID_BYTES: usize = 22;
+
 #[derive(Debug)]
 pub(crate) struct Random {
     numbers: Xoshiro,
@@ -26,7 +29,7 @@ impl Random {
         RandomState::with_seeds(a, b, c, d)
     }
 
-    /// A client identifier that cannot be guessed: 22 letters and digits, as 3.1 allows 23 characters.
+    /// A client identifier that cannot be guessed, of letters and digits.
     pub(crate) fn client_id(&mut self) -> String {
         const LETTERS: &[u8; 32] = b"0123456789abcdefghijklmnopqrstuv";
         let [high, low] = [0; 2].map(|_: u8| self.mask.hash_one(self.numbers.number()));
@@ -36,6 +39,6 @@ impl Random {
             bits >>= 5;
             char::from(letter)
         };
-        (0..22).map(letter).collect()
+        (0..ASSIGNED_ID_BYTES).map(letter).collect()
     }
 }

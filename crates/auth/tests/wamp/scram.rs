@@ -253,8 +253,8 @@ fn malformed_and_wrong_proofs() {
         ("prove specification c=biws wrong", NOT_VALID),
         // Another encoding has other keys.
         ("prove autobahn c=biws pw", NOT_VALID),
-        // A client that supports channel binding and believes that the router does not (`y,,`).
-        ("prove specification c=eSws pw", NOT_VALID),
+        // A client that is bound to a channel (`p=tls-unique,,`).
+        ("prove specification c=cD10bHMtdW5pcXVlLCw= pw", NOT_VALID),
         // The proof of another challenge.
         (
             "authenticate E9PY7BtAgcRzSOVO3BpAMjB5qQ8VbSOHLJdkYILc414=",
@@ -298,21 +298,33 @@ fn malformed_and_wrong_proofs() {
     }
 }
 
+/// The header `y,,`: the client supports channel binding, and takes the router not to. The nonce is no Base64.
+#[test]
+fn the_forms_of_rfc_5802() {
+    check(
+        &principals(),
+        r#"> hello authid=ann methods=wamp-scram extra={"nonce":"a-nonce/!"}
+           < challenge wamp-scram {"nonce":"a-nonce/!BwcHBwcHBwcHBwcHBwcHBw==","kdf":"argon2id13","salt":"O8PKAd0dUByhwi4cXX0W/g==","iterations":1,"memory":8}
+           > prove specification c=eSws pw
+           < accept realm1 ann user wamp-scram static {"scram_server_signature":"…","verifier":"v=…"}"#,
+    );
+}
+
 #[test]
 fn malformed_extras_of_hello() {
     let methods = principals();
     let refuse = "refuse wamp.error.not_authorized";
-    let nonce =
-        "HELLO.Details.authextra.nonce: expected 1 to 256 bytes in Base64, which SCRAM needs";
-    let long = format!("extra={{\"nonce\":\"{}\"}}", "AAAA".repeat(86));
+    let nonce = "HELLO.Details.authextra.nonce: expected 1 to 344 printable ASCII characters without a comma, which SCRAM needs";
+    let long = format!("extra={{\"nonce\":\"{}\"}}", "A".repeat(345));
     for (extra, outcome) in [
         ("", format!("(malformed_extra): {nonce}")),
         (r#"extra={}"#, format!("(malformed_extra): {nonce}")),
         (r#"extra={"nonce":null}"#, format!("(malformed_extra): {nonce}")),
         (r#"extra={"nonce":5}"#, format!("(malformed_extra): {nonce}")),
         (r#"extra={"nonce":""}"#, format!("(malformed_extra): {nonce}")),
-        (r#"extra={"nonce":"A"}"#, format!("(malformed_extra): {nonce}")),
-        (r#"extra={"nonce":"AA=A"}"#, format!("(malformed_extra): {nonce}")),
+        (r#"extra={"nonce":"A,A"}"#, format!("(malformed_extra): {nonce}")),
+        (r#"extra={"nonce":"A\u0000"}"#, format!("(malformed_extra): {nonce}")),
+        (r#"extra={"nonce":"é"}"#, format!("(malformed_extra): {nonce}")),
         (&long, format!("(malformed_extra): {nonce}")),
         (
             r#"extra={"nonce":"AAAA","channel_binding":"tls-unique"}"#,
@@ -324,6 +336,14 @@ fn malformed_extras_of_hello() {
         ),
     ] {
         let hello = format!("hello authid=ann methods=wamp-scram {extra}");
+        check(&methods, &format!("> {hello}\n< {refuse} {outcome}"));
+    }
+    let nonce =
+        "HELLO.Details.authextra.nonce: expected 1 to 256 bytes in Base64, which SCRAM needs";
+    let long = "AAAA".repeat(86);
+    for found in ["A", "AA=A", &long] {
+        let hello = format!("hello authid=ann methods=scram extra={{\"nonce\":\"{found}\"}}");
+        let outcome = format!("(malformed_extra): {nonce}");
         check(&methods, &format!("> {hello}\n< {refuse} {outcome}"));
     }
     check(

@@ -72,10 +72,10 @@ impl Builder<'_> {
     pub(super) fn mqtt(&mut self, object: View<'_>, place: Place<'_>) -> Mqtt {
         let options = object.section("options");
         let auth = options.section("auth");
-        for method in ["cookie", "cryptosign", "wampcra", "scram"] {
+        for method in ["cookie", "cryptosign", "wampcra"] {
             if auth.given(method).is_some() {
                 let message = format!(
-                    "{} has no effect: MQTT clients send a password or a certificate",
+                    "{} has no effect: MQTT clients send a password, a certificate or SCRAM's proof",
                     quoted(method)
                 );
                 self.warn(auth, method, &message);

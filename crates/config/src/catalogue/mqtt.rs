@@ -33,7 +33,7 @@ tables! {
             "Conversions of payloads for WAMP, by prefix of the URI; the longest prefix decides. With this key, a topic \
              without a matching prefix stays among MQTT clients.";
         "auth" = object(&AUTH).otherwise("`anonymous`, with the role `anonymous`"),
-            "Authentication methods of MQTT clients: `anonymous`, `ticket`, `jwt` and `tls`.";
+            "Authentication methods of MQTT clients: `anonymous`, `ticket`, `jwt`, `tls` and, for MQTT 5, `scram`.";
         packet_bytes_max: usize = integer(1_024, 256 << 20).or(1 << 20).own(),
             "Maximum size of a packet from a client, in bytes. A longer packet ends the connection: MQTT 5 with 0x95.";
         keep_alive_seconds_max => keep_alive_max: Option<Duration> as plain::positive_seconds =

@@ -29,9 +29,12 @@ pub(super) struct Challenge {
 /// Maximum length of a client's nonce in bytes. 16 are common.
 const NONCE_BYTES_MAX: usize = 256;
 
+/// The same for a nonce that is text.
+const NONCE_CHARACTERS_MAX: usize = 344;
+
 impl Opening {
     /// Reads `HELLO.Details.authextra`.
-    pub(super) fn read(extra: Option<&Dict>) -> Result<Self, Refusal> {
+    pub(super) fn read(method: Method, extra: Option<&Dict>) -> Result<Self, Refusal> {
         let extra = extra.map_or(&[][..], Vec::as_slice);
         if let Some(binding) = find(extra, "channel_binding") {
             let text = format!(
@@ -43,18 +46,28 @@ impl Opening {
             return Err(Refusal::new(NOT_AUTHORIZED, text, cause));
         }
         let client_nonce = find(extra, "nonce").and_then(Value::as_str);
-        let bytes = client_nonce.and_then(|nonce| STANDARD.decode(nonce).ok());
+        let bytes = match (method, client_nonce) {
+            // RFC 5802's form, of which Base64 is a part.
+            (Method::WampScram, Some(nonce)) if is_printable(nonce) => Some(nonce.into()),
+            (Method::WampScram, _) => None,
+            (_, nonce) => nonce.and_then(|nonce| STANDARD.decode(nonce).ok()),
+        };
+        let bytes_max = match method {
+            Method::WampScram => NONCE_CHARACTERS_MAX,
+            _ => NONCE_BYTES_MAX,
+        };
         match (client_nonce, bytes) {
-            (Some(nonce), Some(bytes)) if (1..=NONCE_BYTES_MAX).contains(&bytes.len()) => {
-                Ok(Self {
-                    client_nonce: nonce.to_owned(),
-                    nonce_bytes: bytes,
-                })
-            }
+            (Some(nonce), Some(bytes)) if (1..=bytes_max).contains(&bytes.len()) => Ok(Self {
+                client_nonce: nonce.to_owned(),
+                nonce_bytes: bytes,
+            }),
             _ => {
+                let form = match method {
+                    Method::WampScram => "printable ASCII characters without a comma",
+                    _ => "bytes in Base64",
+                };
                 let text = format!(
-                    "HELLO.Details.authextra.nonce: expected 1 to {NONCE_BYTES_MAX} bytes in Base64, which \
-                     SCRAM needs"
+                    "HELLO.Details.authextra.nonce: expected 1 to {bytes_max} {form}, which SCRAM needs"
                 );
                 Err(Refusal::new(NOT_AUTHORIZED, text, Cause::MalformedExtra))
             }
@@ -122,7 +135,7 @@ impl Challenge {
         let keys = self.credential.keys();
         let mut verifier = None;
         for name in names(authid) {
-            for binding in [AuthMessage::NO_BINDING, AuthMessage::BINDING_NOT_ASKED_FOR] {
+            for binding in AuthMessage::BINDINGS {
                 let message = AuthMessage {
                     name: &name,
                     client_nonce: &self.client_nonce,
@@ -162,6 +175,11 @@ impl Challenge {
 
 fn malformed(text: String) -> Refusal {
     Refusal::new(NOT_AUTHORIZED, text, Cause::MalformedExtra)
+}
+
+/// Whether a nonce has the characters that RFC 5802 allows.
+fn is_printable(nonce: &str) -> bool {
+    nonce.chars().all(|c| c.is_ascii_graphic() && c != ',')
 }
 
 /// Null counts as absent.

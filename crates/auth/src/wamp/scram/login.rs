@@ -17,7 +17,7 @@ pub type Scram = Source<Principals>;
 impl Scram {
     /// Handles HELLO: looks up the keys or calls the authenticator.
     pub(in crate::wamp) fn begin(&self, client: &Client, channel: &Channel<'_>) -> Outcome {
-        let opening = Opening::read(client.authextra.as_ref())?;
+        let opening = Opening::read(client.method, client.authextra.as_ref())?;
         let authid = client.need_authid()?;
         match self {
             Self::Static {

@@ -22,6 +22,13 @@ impl AuthMessage<'_> {
     pub const NO_BINDING: &'static str = "";
     /// Of a client that requests no channel binding (`n,,`), RFC 5802's form.
     pub const BINDING_NOT_ASKED_FOR: &'static str = "biws";
+    /// Of a client that has one, and takes the router not to (`y,,`).
+    pub const BINDING_NOT_OFFERED: &'static str = "eSws";
+    pub(super) const BINDINGS: [&'static str; 3] = [
+        Self::NO_BINDING,
+        Self::BINDING_NOT_ASKED_FOR,
+        Self::BINDING_NOT_OFFERED,
+    ];
 }
 
 impl fmt::Display for AuthMessage<'_> {
