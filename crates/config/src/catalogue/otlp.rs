@@ -21,7 +21,7 @@ tables! {
         interval_ms => interval: Duration = integer(100, 60_000).or(2_000),
             "Maximum time for which a span waits to be sent, in milliseconds. 512 spans are sent at once.";
         timeout_ms => timeout: Duration = integer(100, 60_000).or(10_000),
-            "Maximum time for the collector's answer, in milliseconds. Spans that it does not take in two attempts are \
+            "Maximum time for the collector's answer, in milliseconds. Spans that it does not take in one or two attempts are \
              dropped and counted.";
         let headers: Vec<(String, String)> = Vec::new();
     }
