@@ -15,10 +15,11 @@ use crosstie_transport::{
 use crosstie_wamp::Message;
 use crosstie_wamp::Serializer;
 use crosstie_wamp::codec::{self, Limits};
-use crosstie_wamp::framing::{APART_BYTES_MIN, Framing, Item, rawsocket};
+use crosstie_wamp::framing::{APART_BYTES_MIN, Item, rawsocket};
 use parking_lot::Mutex;
 
 use crate::figures::Figures;
+use crate::frames::{BINARY, FRAMING, write_framed};
 use crate::own_content::OwnContent;
 use crate::replays::Waiting;
 
@@ -81,9 +82,6 @@ const ANSWERS_MAX: usize = 8;
 
 /// The serializer of the realm's answers.
 pub(crate) const SERIALIZER: Serializer = Serializer::Cbor;
-
-/// How frames are written: a server's, with binary payloads.
-const FRAMING: Framing = Framing::WebSocketServer { batched: false };
 
 impl Client {
     pub(crate) fn new(
@@ -253,7 +251,7 @@ impl Client {
             return appended.map_err(refused);
         }
         let mut own = Vec::with_capacity(head.len() + 16);
-        let framed = FRAMING.frame_around(SERIALIZER, head.len(), rest.len(), &mut own, |own| {
+        let framed = FRAMING.frame_around(BINARY, head.len(), rest.len(), &mut own, |own| {
             own.extend_from_slice(head);
             Ok::<(), ()>(())
         });
@@ -441,31 +439,6 @@ fn is_for_good(reason: &str) -> bool {
         reason,
         "wamp.close.system_shutdown" | "wamp.close.close_realm"
     )
-}
-
-/// Appends what `write` writes, in a frame if the connection has frames.
-#[expect(
-    clippy::result_unit_err,
-    reason = "a connection's queue wants this form, and nobody reads the error"
-)]
-pub fn write_framed(
-    is_framed: bool,
-    out: &mut Vec<u8>,
-    write: impl FnOnce(&mut Vec<u8>),
-) -> Result<(), ()> {
-    match is_framed {
-        true => {
-            let framed = FRAMING.frame(SERIALIZER, 64, out, |out| {
-                write(out);
-                Ok::<(), ()>(())
-            });
-            framed.map_err(drop)
-        }
-        false => {
-            write(out);
-            Ok(())
-        }
-    }
 }
 
 /// Whether a PUBLISH of two parts has QoS 0.

@@ -18,9 +18,8 @@ use crosstie_mqtt::{
 use crosstie_transport::proxy_header::{ProxyHeader, UNEXPECTED_PROXY_HEADER};
 use crosstie_transport::{Budget, Connection, Ended, Outcome, Protocol};
 
-use crate::client::write_framed;
 use crate::figures::Figures;
-use crate::frames::{self, Framed, Frames};
+use crate::frames::{self, Framed, Frames, write_framed};
 use crate::home::Home;
 
 /// The server's side of one connection.

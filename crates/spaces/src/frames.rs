@@ -1,6 +1,7 @@
 //! Packets in the frames of a WebSocket: a frame has any part of the stream of packets.
 
 use crosstie_transport::Connection;
+use crosstie_wamp::Serializer;
 use crosstie_wamp::framing::websocket::{Decoder, DecoderConfig, Role};
 use crosstie_wamp::framing::{Framing, FramingError, Item};
 use std::sync::Arc;
@@ -22,7 +23,10 @@ pub(crate) enum Framed {
     Closed,
 }
 
-const FRAMING: Framing = Framing::WebSocketServer { batched: false };
+/// How frames are written: a server's, with binary payloads.
+pub(crate) const FRAMING: Framing = Framing::WebSocketServer { batched: false };
+/// A serializer whose frames are binary, as those of packets are.
+pub(crate) const BINARY: Serializer = Serializer::Cbor;
 
 impl Frames {
     pub fn new(config: DecoderConfig) -> Self {
@@ -86,4 +90,29 @@ pub(crate) fn append(connection: &Arc<Connection>, write: impl FnOnce(&mut Vec<u
 /// Queues the frame that ends a WebSocket.
 pub(crate) fn close(connection: &Arc<Connection>, code: u16, reason: &str) {
     append(connection, |out| FRAMING.close(code, reason, out));
+}
+
+/// Appends what `write` writes, in a frame if the connection has frames.
+#[expect(
+    clippy::result_unit_err,
+    reason = "a connection's queue wants this form, and nobody reads the error"
+)]
+pub fn write_framed(
+    is_framed: bool,
+    out: &mut Vec<u8>,
+    write: impl FnOnce(&mut Vec<u8>),
+) -> Result<(), ()> {
+    match is_framed {
+        true => {
+            let framed = FRAMING.frame(BINARY, 64, out, |out| {
+                write(out);
+                Ok::<(), ()>(())
+            });
+            framed.map_err(drop)
+        }
+        false => {
+            write(out);
+            Ok(())
+        }
+    }
 }

@@ -44,13 +44,12 @@ mod subscribing;
 mod talk;
 mod will;
 
-pub use client::write_framed;
 pub use conversation::{Conversation, End, State, Step};
 pub use crosstie_mqtt::PacketType;
 pub use crosstie_topics::Counts;
 pub use durable::{SpaceStore, SpaceStoreStatus};
 pub use figures::{Dropped, Figures};
-pub use frames::Frames;
+pub use frames::{Frames, write_framed};
 pub use home::Home;
 pub use login::check as check_connect;
 pub use spaces::{MqttListener, Spaces};
