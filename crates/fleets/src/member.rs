@@ -8,7 +8,7 @@ use crosstie_front::cause::Cause;
 use crosstie_front::end_reason::EndReason;
 use crosstie_mqtt::{Disconnect, Packet, PacketType, ReasonCode, Version};
 use crosstie_spaces::{Figures, write_framed};
-use crosstie_transport::{Connection, ConnectionLimits, Owner, Refused};
+use crosstie_transport::{Connection, ConnectionLimits, Owner, PeerAddress, Refused};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::session::{RECEIVE_MAX, Session};
@@ -50,12 +50,7 @@ impl Member {
         (version, is_framed): (Version, bool),
     ) -> Arc<Self> {
         Arc::new_cyclic(|own: &Weak<Self>| Self {
-            mailbox: Arc::new(Connection::owned_mailbox(
-                connection,
-                usize::MAX,
-                limits,
-                own.clone(),
-            )),
+            mailbox: Arc::new(Connection::owned_mailbox(usize::MAX, limits, own.clone())),
             connection: Arc::clone(connection),
             version,
             is_framed,
@@ -189,6 +184,14 @@ impl Member {
 }
 
 impl Owner for Member {
+    fn peer(&self) -> PeerAddress {
+        self.connection.peer()
+    }
+
+    fn certificate(&self) -> Option<Vec<u8>> {
+        self.connection.peer_certificate()
+    }
+
     fn offered(&self) {
         match self.inner.try_lock() {
             Some(inner) => self.receive_in(inner),

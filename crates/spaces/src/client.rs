@@ -9,8 +9,8 @@ use crosstie_front::counters::{Counter, counters};
 use crosstie_mqtt::{ConnAck, Disconnect, Packet, PacketType, ReasonCode, Version};
 use crosstie_topics::{ConnectionKey, Content, Refused};
 use crosstie_transport::{
-    Bounds, Connection, ConnectionLimits, Overflow, Owner, Portion, Queued, Refused as Unqueued,
-    Taken,
+    Bounds, Connection, ConnectionLimits, Overflow, Owner, PeerAddress, Portion, Queued,
+    Refused as Unqueued, Taken,
 };
 use crosstie_wamp::Message;
 use crosstie_wamp::Serializer;
@@ -92,7 +92,6 @@ impl Client {
     ) -> Arc<Self> {
         Arc::new_cyclic(|own: &Weak<Self>| Self {
             mailbox: Arc::new(Connection::owned_mailbox(
-                connection,
                 ANSWERS_MAX,
                 Arc::clone(limits),
                 own.clone(),
@@ -401,6 +400,14 @@ impl Client {
 }
 
 impl Owner for Client {
+    fn peer(&self) -> PeerAddress {
+        self.connection.peer()
+    }
+
+    fn certificate(&self) -> Option<Vec<u8>> {
+        self.connection.peer_certificate()
+    }
+
     /// The client's own thread takes the answers to its requests at once: what is offered is the end of its session.
     fn offered(&self) {
         if self.is_over() {

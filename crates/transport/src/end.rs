@@ -7,14 +7,21 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::{Connection, PeerAddress, Socket};
+use crate::{PeerAddress, Socket};
 
-/// The owner of a mailbox, in place of a task that waits. Called outside locks, from any thread.
+/// The owner of a mailbox, in place of a task that waits. Called from any thread.
 pub trait Owner: Send + Sync {
-    /// There may be something to take, or the mailbox is closed.
+    /// The address of its client.
+    fn peer(&self) -> PeerAddress;
+
+    /// Its client's verified certificate, in DER.
+    fn certificate(&self) -> Option<Vec<u8>>;
+
+    /// There may be something to take, or the mailbox is closed. Called outside locks.
     fn offered(&self);
 
     /// The peer's input may be handled again ([`Connection::resume_reading`](crate::Connection::resume_reading)).
+    /// Called outside locks.
     fn resumed(&self);
 }
 
@@ -39,11 +46,7 @@ pub(crate) struct Mailbox {
 /// Those that learn of something to take, and of the end.
 enum Told {
     Tasks(Box<Tasks>),
-    /// The peer is that of `carrier`.
-    Owner {
-        owner: Weak<dyn Owner>,
-        carrier: Arc<Connection>,
-    },
+    Owner(Weak<dyn Owner>),
 }
 
 /// Tasks that wait for requests of a peer.
@@ -95,12 +98,8 @@ impl Mailbox {
     }
 
     /// A mailbox beside the connection of its owner's client.
-    pub(crate) fn owned(
-        owner: Weak<dyn Owner>,
-        carrier: Arc<Connection>,
-        items_max: usize,
-    ) -> Self {
-        Self::told(Told::Owner { owner, carrier }, items_max)
+    pub(crate) fn owned(owner: Weak<dyn Owner>, items_max: usize) -> Self {
+        Self::told(Told::Owner(owner), items_max)
     }
 
     fn told(told: Told, items_max: usize) -> Self {
@@ -113,10 +112,14 @@ impl Mailbox {
         }
     }
 
+    /// After its owner's end a mailbox has no address.
     fn peer(&self) -> PeerAddress {
         match &self.told {
             Told::Tasks(tasks) => tasks.peer,
-            Told::Owner { carrier, .. } => carrier.peer(),
+            Told::Owner(owner) => match owner.upgrade() {
+                Some(owner) => owner.peer(),
+                None => PeerAddress::Unix(None),
+            },
         }
     }
 
@@ -124,14 +127,14 @@ impl Mailbox {
     pub(crate) fn certificate(&self) -> Option<Vec<u8>> {
         match &self.told {
             Told::Tasks(tasks) => tasks.certificate.as_deref().map(<[u8]>::to_vec),
-            Told::Owner { carrier, .. } => carrier.peer_certificate(),
+            Told::Owner(owner) => owner.upgrade()?.certificate(),
         }
     }
 
     pub(crate) fn owner(&self) -> Option<Arc<dyn Owner>> {
         match &self.told {
             Told::Tasks(_) => None,
-            Told::Owner { owner, .. } => owner.upgrade(),
+            Told::Owner(owner) => owner.upgrade(),
         }
     }
 
@@ -139,7 +142,7 @@ impl Mailbox {
     pub(crate) fn waiting(&self) -> Option<&Waiting> {
         match &self.told {
             Told::Tasks(tasks) => Some(&tasks.waiting),
-            Told::Owner { .. } => None,
+            Told::Owner(_) => None,
         }
     }
 
@@ -172,6 +175,6 @@ mod tests {
 
     #[test]
     fn an_owned_mailbox_costs_little() {
-        assert!(size_of::<Mailbox>() <= 40, "{}", size_of::<Mailbox>());
+        assert!(size_of::<Mailbox>() <= 32, "{}", size_of::<Mailbox>());
     }
 }

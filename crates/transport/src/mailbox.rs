@@ -69,13 +69,11 @@ impl Connection {
 
     /// A mailbox for the client of another connection. Its owner is told, as no task waits.
     pub fn owned_mailbox(
-        carrier: &Arc<Self>,
         items_max: usize,
         limits: Arc<ConnectionLimits>,
         owner: Weak<dyn Owner>,
     ) -> Self {
-        let mailbox = Mailbox::owned(owner, Arc::clone(carrier), items_max);
-        Self::of_mailbox(mailbox, limits)
+        Self::of_mailbox(Mailbox::owned(owner, items_max), limits)
     }
 
     fn of_mailbox(mailbox: Mailbox, limits: Arc<ConnectionLimits>) -> Self {

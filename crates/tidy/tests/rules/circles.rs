@@ -11,7 +11,7 @@ const FILES_MAX: &[(&str, usize)] = &[
     ("store", 2),
     ("routing", 9),
     ("config", 5),
-    ("transport", 7),
+    ("transport", 6),
     ("testee", 5),
     ("client", 2),
     ("oslo", 7),

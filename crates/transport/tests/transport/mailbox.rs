@@ -200,10 +200,8 @@ impl Forwarder {
             to: to.map_or_else(OnceLock::new, OnceLock::from),
             told: AtomicUsize::new(0),
         });
-        let peer = PeerAddress::Tcp(SocketAddr::from(([127, 0, 0, 1], 1)));
-        let carrier = Arc::new(Connection::mailbox(peer, None, usize::MAX, generous()));
         let owner = forwarder.own.clone();
-        let from = Connection::owned_mailbox(&carrier, usize::MAX, generous(), owner);
+        let from = Connection::owned_mailbox(usize::MAX, generous(), owner);
         let _ = forwarder.from.set(Arc::new(from));
         forwarder
     }
@@ -214,6 +212,14 @@ impl Forwarder {
 }
 
 impl Owner for Forwarder {
+    fn peer(&self) -> PeerAddress {
+        PeerAddress::Tcp(SocketAddr::from(([127, 0, 0, 1], 1)))
+    }
+
+    fn certificate(&self) -> Option<Vec<u8>> {
+        None
+    }
+
     fn offered(&self) {
         self.told.fetch_add(1, Ordering::Relaxed);
         if let (Some(to), Taken::Bytes(bytes)) = (self.to.get(), self.mailbox().take(Portion::All))
