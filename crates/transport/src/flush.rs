@@ -59,7 +59,7 @@ impl Connection {
         if let Some(mailbox) = self.as_mailbox() {
             return self.offer(mailbox);
         }
-        {
+        let batch = {
             let mut out = self.out.lock();
             out.corked_by = 0;
             out.stage_stirred = self.is_tls();
@@ -68,8 +68,9 @@ impl Connection {
                 return;
             }
             out.sending = true;
-        }
-        self.fulfil_duty();
+            self.batch_of(&mut out)
+        };
+        self.fulfil_duty(batch);
     }
 
     /// Sends `bytes` without a copy if nothing waits before them; queues the rest if the socket is full. Needs a tokio
@@ -99,7 +100,7 @@ impl Connection {
             }
             out.set_rest(Queue::of(rest));
         }
-        self.fulfil_duty();
+        self.fulfil_duty(self.next_batch());
         Ok(())
     }
 
@@ -119,9 +120,9 @@ impl Connection {
         !is_transformed && !out.sending && out.is_empty()
     }
 
-    /// Sends the queued bytes, here and then in a task. The caller has the duty to send.
-    fn fulfil_duty(self: &Arc<Self>) {
-        match self.send_queued() {
+    /// Sends `batch` and what is queued, here and then in a task. The caller has the duty to send.
+    fn fulfil_duty(self: &Arc<Self>, batch: Option<Batch<'_>>) {
+        match self.send_queued(batch) {
             Ok(Sent::All) => {}
             Ok(unfinished) => {
                 tokio::spawn(send_on(Arc::clone(self), unfinished));
@@ -144,19 +145,21 @@ impl Connection {
         }
     }
 
-    /// Sends until nothing is queued or the socket is full. The caller has the duty to send, and keeps it unless
-    /// everything was sent.
-    fn send_queued(self: &Arc<Self>) -> io::Result<Sent> {
-        let mut taken = 0;
-        for _ in 0..BATCHES_MAX {
-            let Some(batch) = self.next_batch() else {
-                return Ok(Sent::All);
-            };
+    /// Sends `first`, and on until nothing is queued or the socket is full. The caller has the duty to send, and keeps
+    /// it unless everything was sent.
+    fn send_queued(self: &Arc<Self>, first: Option<Batch<'_>>) -> io::Result<Sent> {
+        let (mut next, mut batches, mut taken) = (first, 0, 0);
+        while let Some(batch) = next {
             let mut batch = batch.transformed(self)?;
             let before = batch.len();
             let sent = self.send_batch(&mut batch, TURN_BYTES_MAX.saturating_sub(taken))?;
             taken += before - batch.len();
             if let Sent::All = sent {
+                batches += 1;
+                if batches == BATCHES_MAX {
+                    return Ok(Sent::TurnOver);
+                }
+                next = self.next_batch();
                 continue;
             }
             let mut out = self.out.lock();
@@ -170,12 +173,15 @@ impl Connection {
             self.note_debt(&mut out);
             return Ok(sent);
         }
-        Ok(Sent::TurnOver)
+        Ok(Sent::All)
     }
 
     /// The next bytes to send; without any, releases the duty to send.
     fn next_batch(&self) -> Option<Batch<'_>> {
-        let mut out = self.out.lock();
+        self.batch_of(&mut self.out.lock())
+    }
+
+    fn batch_of(&self, out: &mut Out) -> Option<Batch<'_>> {
         out.note_in_flight(&Queue::default());
         out.refill(&self.limits);
         let stage = self.stage();
@@ -204,7 +210,7 @@ impl Connection {
         } else {
             out.sending = false;
             out.release(&self.limits);
-            self.note_debt_paid(&mut out);
+            self.note_debt_paid(out);
             if out.phase == Phase::Finishing {
                 self.socket().into_iter().for_each(Socket::shut_down_write);
             }
@@ -304,7 +310,7 @@ async fn send_on(connection: Arc<Connection>, mut sent: Sent) {
         if connection.is_ended() {
             return;
         }
-        sent = match connection.send_queued() {
+        sent = match connection.send_queued(connection.next_batch()) {
             Ok(sent) => sent,
             Err(e) => return connection.fail(&e),
         };

@@ -79,10 +79,7 @@ impl Queue {
     /// Appends bytes that other connections send too.
     pub(crate) fn append_shared(&mut self, bytes: &Bytes) {
         if bytes.len() < SHARED_BYTES_MIN {
-            if self.tail.capacity() == 0 {
-                self.tail = spare::take();
-            }
-            self.tail.extend_from_slice(bytes);
+            self.append_own(bytes);
         } else {
             self.close_tail();
             self.push(Run::Shared(bytes.clone()));
@@ -92,6 +89,9 @@ impl Queue {
     /// Appends one item: `own` bytes, with each of `parts` inserted at its offset, in order. Other connections may send
     /// the parts too.
     pub(crate) fn append_parts(&mut self, own: &[u8], parts: &[(usize, &Bytes)]) {
+        let copied = |length: &usize| *length < SHARED_BYTES_MIN;
+        let lengths = parts.iter().map(|(_, part)| part.len());
+        self.open_tail(own.len() + lengths.filter(copied).sum::<usize>());
         let mut done = 0;
         for (place, part) in parts {
             self.append_own(&own[done..*place]);
@@ -107,13 +107,15 @@ impl Queue {
     }
 
     fn append_own(&mut self, bytes: &[u8]) {
-        if bytes.is_empty() {
-            return;
-        }
-        if self.tail.capacity() == 0 {
-            self.tail = spare::take();
-        }
+        self.open_tail(bytes.len());
         self.tail.extend_from_slice(bytes);
+    }
+
+    /// Makes sure that the open run has a buffer, if `bytes` are to be appended.
+    fn open_tail(&mut self, bytes: usize) {
+        if self.tail.capacity() == 0 && bytes > 0 {
+            self.tail = spare::take_for(bytes);
+        }
     }
 
     fn push(&mut self, run: Run) {
@@ -406,9 +408,15 @@ pub(crate) mod spare {
     }
 
     pub(crate) fn take() -> Vec<u8> {
+        take_for(BYTES_FIRST)
+    }
+
+    /// A spare buffer, or a new one for `bytes`: the receivers of a fan-out outnumber the spare buffers, and each gets
+    /// one small message.
+    pub(crate) fn take_for(bytes: usize) -> Vec<u8> {
         SPARE
             .with_borrow_mut(Vec::pop)
-            .unwrap_or_else(|| Vec::with_capacity(BYTES_FIRST))
+            .unwrap_or_else(|| Vec::with_capacity(bytes))
     }
 
     pub(crate) fn put(mut buffer: Vec<u8>) {
