@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 
+import pytest
+from paho.mqtt import client as paho
 from rig.amqp_peer import Peer
 from rig.broker import password_hash
+from rig.pika_client import connect
 from rig.ports import free_ports
 from rig.router import Router, binary
 
@@ -31,6 +34,16 @@ def init(directory, *words: str) -> tuple[int, str]:
     command = [binary(), "init", *words, "--appdir", str(directory)]
     done = subprocess.run(command, text=True, capture_output=True, check=False)
     return done.returncode, done.stdout + done.stderr
+
+
+def start(node) -> Router:
+    """Start the node of a directory."""
+    config = node / ".crossbar" / "config.json"
+    written = json.loads(config.read_text())
+    # Other tests may have the port of the template.
+    written["admin"]["endpoint"]["port"] = 0
+    config.write_text(json.dumps(written))
+    return Router(node, "--cbdir", str(node / ".crossbar"))
 
 
 def test_a_rabbitmq_moves(tmp_path):
@@ -65,16 +78,41 @@ def test_a_rabbitmq_moves(tmp_path):
     assert "definitions.json: definitions of RabbitMQ" in said
     config = node / ".crossbar" / "config.json"
     assert {file.stat().st_mode & 0o77 for file in config.parent.iterdir()} == {0}
-    written = json.loads(config.read_text())
-    # Other tests may have the port of the template.
-    written["admin"]["endpoint"]["port"] = 0
-    config.write_text(json.dumps(written))
-    router = Router(node, "--cbdir", str(node / ".crossbar"))
+    router = start(node)
     with Peer.tcp(("127.0.0.1", amqp)) as peer:
         peer.open("al", "al", vhost="v")
     router.stop()
     code, said = init(node, "--from-rabbitmq", str(conf))
     assert (code, "is there already" in said) == (2, True)
+
+
+@pytest.mark.parametrize("transport", ["tcp", "websockets"])
+def test_mqtt_moves(tmp_path, transport):
+    """A client of MQTT is in by RabbitMQ's `guest`, as without a user name there."""
+    amqp, management, prometheus, mqtt, web = free_ports(5)
+    conf = tmp_path / "rabbitmq.conf"
+    lines = CONF.format(amqp=amqp, management=management, prometheus=prometheus)
+    lines += f"mqtt.listeners.tcp.1 = 127.0.0.1:{mqtt}\nmqtt.subscription_ttl = 60000\n"
+    conf.write_text(f"{lines}web_mqtt.tcp.listener = 127.0.0.1:{web}\n")
+    node = tmp_path / "node"
+    code, said = init(node, "--from-rabbitmq", str(conf))
+    assert (code, "note: MQTT is served" in said) == (0, True), said
+    router = start(node)
+    connection = connect(("127.0.0.1", amqp), "guest")
+    channel = connection.channel()
+    own = channel.queue_declare("", exclusive=True).method.queue
+    channel.queue_bind(own, "amq.topic", "a.#")
+    client = paho.Client(paho.CallbackAPIVersion.VERSION2, transport=transport)
+    client.ws_set_options(path="/ws")
+    client.connect("127.0.0.1", mqtt if transport == "tcp" else web)
+    client.loop_start()
+    client.publish("a/b", b"moved", 1).wait_for_publish(30)
+    method, _, body = channel.basic_get(own, auto_ack=True)
+    assert (method.routing_key, body) == ("a.b", b"moved")
+    client.disconnect()
+    client.loop_stop()
+    connection.close()
+    router.stop()
 
 
 def test_erlang_terms_are_refused(tmp_path):

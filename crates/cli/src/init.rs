@@ -124,6 +124,7 @@ fn write_moved(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     for left_out in &moved.left_out {
         say!("left out: {left_out}")?;
     }
+    say!("note: {}", moved.note)?;
     let config = arguments.appdir.join(from_rabbitmq::CONFIG);
     let node = config.parent().unwrap_or(&arguments.appdir);
     for named in &loaded.files {

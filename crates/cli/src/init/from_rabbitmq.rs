@@ -5,6 +5,9 @@ mod conf;
 mod files;
 mod keys;
 mod listeners;
+mod mqtt;
+#[cfg(test)]
+mod mqtt_tests;
 mod values;
 
 use std::path::{Path, PathBuf};
@@ -33,6 +36,8 @@ pub(super) struct Moved {
     pub(super) files: Vec<(&'static str, String)>,
     /// The parts that are left out, with the reasons.
     pub(super) left_out: Vec<String>,
+    /// A decision that the files leave open, and how it was made.
+    pub(super) note: &'static str,
     /// Keys that were taken.
     pub(super) taken: usize,
 }
@@ -74,13 +79,13 @@ fn made(
     }
     let read = definitions.as_ref().map(|(_, definitions)| definitions);
     let mut amqp = made.amqp(read, salt, &mut left_out);
+    let mut transports = made.transports(read, &mut left_out);
     let mut files = Vec::new();
     if let Some((text, definitions)) = definitions {
         left_out.extend(definitions.skipped.iter().map(ToString::to_string));
         amqp["definitions"] = "definitions.json".into();
         files.push((DEFINITIONS, text));
     }
-    let mut transports = made.transports(&mut left_out);
     match made.backends.made(&mut left_out) {
         Ok(None) => {}
         Ok(Some(backends)) => {
@@ -98,7 +103,7 @@ fn made(
             left_out.push(why.to_owned());
         }
     }
-    let config = json!({
+    let mut config = json!({
         "version": 2,
         "workers": [{"type": "router", "amqp": amqp, "transports": transports}],
         "admin": {
@@ -106,10 +111,14 @@ fn made(
             "pages": ["health", "metrics", "status"],
         },
     });
+    if let Some(limits) = made.mqtt.limits() {
+        config["limits"] = limits;
+    }
     files.push((CONFIG, pretty(&config)));
     Moved {
         files,
         left_out,
+        note: made.mqtt.note(),
         taken,
     }
 }
@@ -133,7 +142,7 @@ mod tests {
     use super::*;
 
     /// The configuration, and what is left out.
-    fn moved_of(conf: &str, definitions: Option<&str>) -> (Json, Vec<String>) {
+    pub(super) fn moved_of(conf: &str, definitions: Option<&str>) -> (Json, Vec<String>) {
         let settings = conf::parse(conf).expect("settings");
         let definitions = definitions.map(|text| {
             let definitions = Definitions::parse(text.as_bytes()).expect("definitions");
@@ -219,7 +228,6 @@ cluster_partition_handling = autoheal
 cluster_formation.peer_discovery_backend = k8s
 log.console = true
 auth_backends.1 = ldap
-mqtt.listeners.tcp.default = 1883
 heartbeat = soon
 frame_max = 0
 default_user = ada
@@ -237,7 +245,6 @@ nope = 1
             "cluster_formation.peer_discovery_backend: ",
             "log.console: ",
             "auth_backends.1: ",
-            "mqtt.listeners.tcp.default: ",
             "heartbeat: expected a whole number, got soon",
             "frame_max: expected 4096 to 16777216, got 0: the default stays",
             "default_user: the definitions have the users",

@@ -9,7 +9,7 @@ use crosstie_config::catalogue::Rule;
 use serde_json::{Map, Value as Json, json};
 
 use super::files::read;
-use super::values::{number, within};
+use super::values::{fitting, number, within};
 
 /// The backends and the keys of each.
 #[derive(Default)]
@@ -64,6 +64,11 @@ impl Backends {
             }),
             _ => self.take_oauth2(part, value),
         }
+    }
+
+    /// Whether the broker alone decides on logins.
+    pub(super) fn are_internal(&self) -> bool {
+        self.order.values().all(|kind| *kind == "internal")
     }
 
     fn take_backend(&mut self, place: &str, value: &str) -> Result<(), String> {
@@ -220,14 +225,6 @@ impl Backends {
     /// The text of the file of keys.
     pub(super) fn keys(&self) -> Json {
         json!({"keys": self.keys})
-    }
-}
-
-/// A value that the configuration accepts, or the reason for leaving it out.
-fn fitting(rule: Rule, value: &str) -> Result<Json, String> {
-    match rule.holds(value) {
-        true => Ok(value.into()),
-        false => Err(format!("expected {}, found '{value}'", rule.words())),
     }
 }
 

@@ -10,6 +10,7 @@ use serde_json::{Map, Value as Json, json};
 use super::backends::Backends;
 use super::conf::Setting;
 use super::listeners::{Listener, MANAGEMENT, PROMETHEUS, Pages, Tls, endpoint};
+use super::mqtt::{GUEST, IsRight, Mqtt};
 use super::values::{address, boolean, bytes, number, within};
 
 /// The settings that were taken.
@@ -25,6 +26,7 @@ pub(super) struct Made {
     names_mechanisms: bool,
     cluster_name: Option<String>,
     pages: [Pages; 2],
+    pub(super) mqtt: Mqtt,
     pub(super) backends: Backends,
 }
 
@@ -54,7 +56,6 @@ const LEFT_OUT: &[(&str, &str)] = &[
     ("load_definitions", DEFINITIONS),
     ("definitions.", DEFINITIONS),
     ("log.", "the log goes to the standard error stream; `--loglevel` filters it"),
-    ("mqtt.", "add a transport of type `mqtt` with `vhost`"),
     ("net_ticktime", "it is about clusters of Erlang"),
     ("prometheus.path", "the path is /metrics"),
     ("prometheus.return_per_object_metrics", "the path /metrics/per-object has the metrics of each object"),
@@ -89,6 +90,7 @@ impl Made {
             names_mechanisms: false,
             cluster_name: None,
             pages: [Pages::of(MANAGEMENT), Pages::of(PROMETHEUS)],
+            mqtt: Mqtt::default(),
             backends: Backends::default(),
         }
     }
@@ -140,7 +142,8 @@ impl Made {
         let taken = self
             .pages
             .iter_mut()
-            .find_map(|pages| pages.take(key, value));
+            .find_map(|pages| pages.take(key, value))
+            .or_else(|| self.mqtt.take(key, value));
         taken.unwrap_or_else(|| self.take_other(setting, has_definitions))
     }
 
@@ -261,7 +264,7 @@ impl Made {
                 }
             }
             None => {
-                let name = self.user.name.as_deref().unwrap_or("guest");
+                let name = self.user.name.as_deref().unwrap_or(GUEST);
                 if let Some((other, _)) = restricted.find(|(restricted, _)| *restricted != name) {
                     left_out.push(format!("loopback_users.{other}: there is no such user"));
                 }
@@ -293,7 +296,7 @@ impl Made {
         if is_default {
             return None;
         }
-        let password = user.password.as_deref().unwrap_or("guest");
+        let password = user.password.as_deref().unwrap_or(GUEST);
         let hash = PasswordHash::of(password.as_bytes(), salt);
         let mut tags = user.tags.clone();
         if !user.names_tags {
@@ -315,7 +318,11 @@ impl Made {
     }
 
     /// The listeners. One that needs what is not there is left out.
-    pub(super) fn transports(&self, left_out: &mut Vec<String>) -> Vec<Json> {
+    pub(super) fn transports(
+        &self,
+        definitions: Option<&Definitions>,
+        left_out: &mut Vec<String>,
+    ) -> Vec<Json> {
         let mut listeners: Vec<_> = self.listeners.iter().collect();
         let default = Listener {
             key: "listeners.tcp.default".to_owned(),
@@ -337,6 +344,7 @@ impl Made {
                 Err(why) => left_out.push(format!("{}: {why}", listener.key)),
             }
         }
+        transports.extend(self.mqtt_transports(definitions, left_out));
         if transports.is_empty() {
             left_out.push("no listener is left: add one to `transports`".to_owned());
         }
@@ -344,6 +352,31 @@ impl Made {
             transports.extend(pages.transports(left_out));
         }
         transports
+    }
+
+    fn mqtt_transports(
+        &self,
+        definitions: Option<&Definitions>,
+        left_out: &mut Vec<String>,
+    ) -> Vec<Json> {
+        let is_right = |name: &str, password: &[u8]| match definitions {
+            Some(definitions) => {
+                let mut users = definitions.users.iter();
+                let user = users.find(|user| user.name == name);
+                let hash = user.and_then(|user| user.password.as_ref());
+                hash.is_some_and(|hash| !password.is_empty() && hash.verify(password))
+            }
+            None => {
+                let own = [&self.user.name, &self.user.password];
+                own.map(|own| own.as_deref().unwrap_or(GUEST).as_bytes())
+                    == [name.as_bytes(), password]
+            }
+        };
+        let is_right: IsRight<'_> = &is_right;
+        let is_right = self.backends.are_internal().then_some(is_right);
+        let anonymous = self.mqtt.anonymous(is_right, left_out);
+        self.mqtt
+            .transports(&self.tls, anonymous, definitions, left_out)
     }
 
     fn transport(&self, listener: &Listener) -> Result<Json, String> {

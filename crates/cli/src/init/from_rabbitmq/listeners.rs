@@ -2,7 +2,7 @@
 
 use serde_json::{Value as Json, json};
 
-use super::values::{boolean, number, port, within};
+use super::values::{address, boolean, number, port, within};
 
 /// An address that clients reach by AMQP.
 pub(super) struct Listener {
@@ -180,6 +180,17 @@ impl Place {
             _ => return Err("it is not known".to_owned()),
         }
         self.is_named = true;
+        Ok(())
+    }
+
+    /// Takes a port, or an address with one.
+    pub(super) fn take_address(&mut self, value: &str) -> Result<(), String> {
+        let (interface, port) = address(value)?;
+        *self = Self {
+            is_named: true,
+            port: Some(port),
+            interface,
+        };
         Ok(())
     }
 

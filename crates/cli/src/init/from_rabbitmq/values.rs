@@ -2,6 +2,9 @@
 
 use std::ops::RangeInclusive;
 
+use crosstie_config::catalogue::Rule;
+use serde_json::Value as Json;
+
 /// A port, or an address with one.
 pub(super) fn address(value: &str) -> Result<(Option<String>, u16), String> {
     let Some((interface, last)) = value.rsplit_once(':') else {
@@ -57,4 +60,12 @@ pub(super) fn bytes(value: &str) -> Result<u64, String> {
     number
         .checked_mul(unit)
         .ok_or_else(|| format!("expected a size, got {value}"))
+}
+
+/// A value that the configuration accepts, or the reason for leaving it out.
+pub(super) fn fitting(rule: Rule, value: &str) -> Result<Json, String> {
+    match rule.holds(value) {
+        true => Ok(value.into()),
+        false => Err(format!("expected {}, found '{value}'", rule.words())),
+    }
 }
