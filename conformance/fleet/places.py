@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import socket
 from pathlib import Path
 
 import pika
@@ -24,6 +25,17 @@ LIMITED = {
     "read": "^(mqtt-subscription-own|amq\\.topic)",
 }
 TOPICS = {"exchange": "amq.topic", "write": "^own\\.", "read": "^own\\."}
+
+
+def outside() -> str | None:
+    """Return an address of this machine that is no loopback address; nothing is sent for it."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("198.51.100.1", 9))
+        except OSError:
+            return None
+        found = probe.getsockname()[0]
+    return None if found.startswith("127.") else found
 
 
 class Place:
@@ -100,10 +112,14 @@ class Judge(rabbitmq.RabbitMq, Place):
     def configuration(self) -> tuple[list[str], str]:
         """Add the plugins, and their ports."""
         plugins, lines = super().configuration()
-        return [*plugins, "rabbitmq_mqtt", "rabbitmq_management"], (
-            f"{lines}mqtt.listeners.tcp.1 = 127.0.0.1:{self.mqtt[1]}\n"
-            f"management.tcp.ip = 127.0.0.1\nmanagement.tcp.port = {self.http[1]}\n"
-        )
+        lines += f"mqtt.listeners.tcp.1 = 127.0.0.1:{self.mqtt[1]}\n"
+        lines += f"management.tcp.port = {self.http[1]}\n"
+        if address := outside():
+            lines += f"listeners.tcp.2 = {address}:{self.address[1]}\n"
+            lines += f"mqtt.listeners.tcp.2 = {address}:{self.mqtt[1]}\n"
+        else:
+            lines += "management.tcp.ip = 127.0.0.1\n"
+        return [*plugins, "rabbitmq_mqtt", "rabbitmq_management"], lines
 
 
 class Crosstie(Place):

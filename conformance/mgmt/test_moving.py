@@ -69,7 +69,7 @@ def test_a_rabbitmq_moves(tmp_path):
     for left_out in (
         "cluster_partition_handling: ",
         "vm_memory_high_watermark.relative: ",
-        "loopback_users: ",
+        "loopback_users.guest: ",
         "shovel 's' in vhost 'v': not imported: ",
     ):
         assert f"left out: {left_out}" in said, said

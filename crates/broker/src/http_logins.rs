@@ -7,19 +7,19 @@ use crosstie_auth::{Guesses, Origin};
 use crosstie_front::addresses::origin;
 use crosstie_transport::Connection;
 
-pub use super::backends::LoggedIn;
-use super::backends::{Attempt, NotLoggedIn};
+use super::backends::Attempt;
+pub use super::backends::{LoggedIn, NotLoggedIn};
 use super::broker::Broker;
 use super::logins::{Logins, PLACE_INTERVAL};
 
-/// The user with that name and password, or the reason for the log. The answer to a wrong password is late, as an AMQP
+/// The user with that name and password, or the refusal. The answer to a wrong password is late, as an AMQP
 /// client's is. Needs a runtime with timers.
 pub async fn log_in(
     broker: &Broker,
     connection: &Connection,
     name: &str,
     password: &[u8],
-) -> Result<LoggedIn, String> {
+) -> Result<LoggedIn, NotLoggedIn> {
     let found = log_in_as(broker, connection, name, Some(password)).await;
     if found.is_err() {
         broker.logins.failed_http.fetch_add(1, Ordering::Relaxed);
@@ -33,7 +33,7 @@ pub(crate) async fn log_in_as(
     connection: &Connection,
     name: &str,
     password: Option<&[u8]>,
-) -> Result<LoggedIn, String> {
+) -> Result<LoggedIn, NotLoggedIn> {
     let logins = &broker.logins;
     let began = Instant::now();
     let wait_max = Duration::from_millis(Guesses::PLACE_WAIT_MAX_MS);
@@ -45,7 +45,8 @@ pub(crate) async fn log_in_as(
             logins.delayed.fetch_add(1, Ordering::Relaxed);
         }
         if began.elapsed() >= wait_max {
-            return Err("too many failed attempts to log in are waiting for their answers".into());
+            let why = "too many failed attempts to log in are waiting for their answers";
+            return Err(NotLoggedIn::unanswered(why.to_owned()));
         }
         tokio::time::sleep(PLACE_INTERVAL).await;
     }
@@ -61,10 +62,10 @@ pub(crate) async fn log_in_as(
             Some(refused) => Err(refused),
             None => match backends.place(connection) {
                 Some(_place) => backends.log_in(&attempt, &users, undecided).await,
-                None => Err(NotLoggedIn {
-                    why: "too many logins of this address are being checked".to_owned(),
-                    is_guess: false,
-                }),
+                None => {
+                    let why = "too many logins of this address are being checked";
+                    Err(NotLoggedIn::unanswered(why.to_owned()))
+                }
             },
         },
     };
@@ -78,7 +79,7 @@ pub(crate) async fn log_in_as(
         Err(refused) => {
             if password.is_none() {
                 logins.failed.fetch_add(1, Ordering::Relaxed);
-                return Err(refused.why);
+                return Err(refused);
             }
             let delay = logins.note_refused(guess, &refused);
             let left = delay.saturating_sub(began.elapsed());
@@ -86,7 +87,7 @@ pub(crate) async fn log_in_as(
                 logins.delayed.fetch_add(1, Ordering::Relaxed);
                 tokio::time::sleep(left).await;
             }
-            Err(refused.why)
+            Err(refused)
         }
     }
 }

@@ -135,6 +135,7 @@ fn refusal(login: &LoggingIn, refused: &NotAdmitted) -> End {
             "login",
             text,
         ),
+        NotAdmitted::LoopbackOnly(text) => (End::Reason(ReasonCode::NotAuthorized), "login", text),
         NotAdmitted::Forbidden(text) => (
             End::Reason(ReasonCode::NotAuthorized),
             "vhost_not_allowed",

@@ -139,10 +139,14 @@ impl Api {
         let Credentials { name, password } = credentials;
         let users = self.operators.users();
         let logged_in = log_in(self.operators.broker(), connection, name, password).await;
-        let logged_in = logged_in.map_err(|why| {
+        let logged_in = logged_in.map_err(|refused| {
             self.logins.failed.fetch_add(1, Ordering::Relaxed);
-            tracing::warn!("{}: management API login refused: {why}", connection.peer());
-            Answer::login_failed()
+            let (peer, why) = (connection.peer(), refused.why);
+            tracing::warn!("{peer}: management API login refused: {why}");
+            match refused.is_loopback_only {
+                true => Answer::not_authorised("User can only log in via localhost"),
+                false => Answer::login_failed(),
+            }
         })?;
         self.logins.succeeded.fetch_add(1, Ordering::Relaxed);
         Ok(Caller::of_login(logged_in, users))

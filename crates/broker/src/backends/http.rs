@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use bytes::Bytes;
+use crosstie_auth::Refused;
 use crosstie_config::AmqpHttpBackend;
 use crosstie_front::bound::Bound;
 use crosstie_front::http_client::{Outgoing, Unanswered};
@@ -63,8 +64,19 @@ const TEXT_BYTES: usize = 40;
 #[derive(Debug)]
 pub(super) enum NotAllowed {
     Denied(String),
+    /// The login is right, from this machine alone.
+    Elsewhere(String),
     /// There is no valid answer: nothing is known about the password.
     Unanswered(String),
+}
+
+impl From<Refused> for NotAllowed {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::LoopbackOnly { .. } => Self::Elsewhere(refused.to_string()),
+            refused => Self::Denied(refused.to_string()),
+        }
+    }
 }
 
 /// Maximum size of an answer: `allow` and tags.

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crosstie_auth::oauth2::Token;
-use crosstie_auth::{Origin, User, Users};
+use crosstie_auth::{Origin, Refused, User, Users};
 use crosstie_config::AmqpAuthBackend;
 use crosstie_front::addresses::origin;
 use crosstie_transport::{Account, Connection, PeerAddress};
@@ -132,11 +132,13 @@ pub(crate) enum Source {
 }
 
 /// The refusal of a login.
-pub(crate) struct NotLoggedIn {
+pub struct NotLoggedIn {
     /// For the log.
-    pub(crate) why: String,
+    pub why: String,
     /// All backends have answered: the password is wrong.
     pub(crate) is_guess: bool,
+    /// The password is right, and the user may log in from this machine alone.
+    pub is_loopback_only: bool,
 }
 
 /// An attempt to log in.
@@ -150,7 +152,15 @@ pub(crate) struct Attempt<'a> {
 /// A login that is not decided: other servers are asked, from this place of the order on.
 pub(crate) struct Undecided {
     from: usize,
-    reasons: Vec<String>,
+    reasons: Reasons,
+}
+
+/// Why the backends that were asked have refused a login.
+#[derive(Default)]
+struct Reasons {
+    texts: Vec<String>,
+    is_unanswered: bool,
+    is_loopback_only: bool,
 }
 
 /// Maximum number of logins of one origin that are asked for at a time: a right one is known to the others of its client
@@ -218,7 +228,7 @@ impl Backends {
         attempt: &Attempt<'_>,
         users: &Users,
     ) -> Result<LoggedIn, Undecided> {
-        let mut reasons = Vec::new();
+        let mut reasons = Reasons::default();
         for (from, backend) in self.order.iter().enumerate() {
             let decided = match backend {
                 Backend::Internal => Some(attempt.authenticate(users)),
@@ -226,17 +236,18 @@ impl Backends {
                     let known = http.known_login(attempt.name, attempt.password);
                     // A known user that may not come from there is refused by this backend alone.
                     known.map(|tags| {
-                        attempt.external(attempt.name, tags?, Source::Http(Arc::clone(http)))
+                        let tags = tags.map_err(NotAllowed::Denied)?;
+                        attempt.external(attempt.name, tags, Source::Http(Arc::clone(http)))
                     })
                 }
                 Backend::OAuth2(oauth2) => {
                     let read = oauth2.read_now(attempt.name, attempt.password);
-                    read.map(|token| token.and_then(|token| attempt.of_token(token, oauth2)))
+                    read.map(|token| attempt.of_token(token.map_err(NotAllowed::Denied)?, oauth2))
                 }
             };
             match decided {
                 Some(Ok(logged_in)) => return Ok(logged_in),
-                Some(Err(why)) => reasons.push(why),
+                Some(Err(refused)) => reasons.push(refused),
                 None => return Err(Undecided { from, reasons }),
             }
         }
@@ -248,8 +259,7 @@ impl Backends {
 
     /// Whether no other server needs to be asked: the login is refused for these reasons.
     pub(crate) fn refusal(&self, undecided: &Undecided) -> Option<NotLoggedIn> {
-        let why = || undecided.reasons.join("; ");
-        (undecided.from == self.order.len()).then(|| NotLoggedIn::guess(why()))
+        (undecided.from == self.order.len()).then(|| undecided.reasons.refusal())
     }
 
     /// Asks the remaining backends.
@@ -260,40 +270,26 @@ impl Backends {
         undecided: Undecided,
     ) -> Result<LoggedIn, NotLoggedIn> {
         let Undecided { from, mut reasons } = undecided;
-        let mut is_guess = true;
         for backend in &self.order[from..] {
             let tried = match backend {
-                Backend::Internal => attempt.authenticate(users).map_err(NotAllowed::Denied),
+                Backend::Internal => attempt.authenticate(users),
                 Backend::Http(http) => {
                     let tags = http.log_in(attempt.name, attempt.password).await;
                     tags.and_then(|tags| {
-                        let source = Source::Http(Arc::clone(http));
-                        let user = attempt.external(attempt.name, tags, source);
-                        user.map_err(NotAllowed::Denied)
+                        attempt.external(attempt.name, tags, Source::Http(Arc::clone(http)))
                     })
                 }
                 Backend::OAuth2(oauth2) => {
                     let token = oauth2.read(attempt.name, attempt.password).await;
-                    token.and_then(|token| {
-                        let user = attempt.of_token(token, oauth2);
-                        user.map_err(NotAllowed::Denied)
-                    })
+                    token.and_then(|token| attempt.of_token(token, oauth2))
                 }
             };
-            let tried = tried.map_err(|refused| match refused {
-                NotAllowed::Denied(why) => why,
-                NotAllowed::Unanswered(why) => {
-                    is_guess = false;
-                    why
-                }
-            });
             match tried {
                 Ok(logged_in) => return Ok(logged_in),
-                Err(why) => reasons.push(why),
+                Err(refused) => reasons.push(refused),
             }
         }
-        let why = reasons.join("; ");
-        Err(NotLoggedIn { why, is_guess })
+        Err(reasons.refusal())
     }
 
     /// Reserves a place for a login that other servers are asked for; `None` if the client's origin has too many.
@@ -329,33 +325,73 @@ impl Drop for Place {
 
 impl NotLoggedIn {
     pub(crate) fn guess(why: String) -> Self {
-        let is_guess = true;
-        Self { why, is_guess }
+        Self {
+            is_guess: true,
+            ..Self::unanswered(why)
+        }
+    }
+
+    /// Nothing is known about the password.
+    pub(crate) fn unanswered(why: String) -> Self {
+        Self {
+            why,
+            is_guess: false,
+            is_loopback_only: false,
+        }
+    }
+}
+
+impl Reasons {
+    fn push(&mut self, refused: NotAllowed) {
+        self.texts.push(match refused {
+            NotAllowed::Denied(why) => why,
+            NotAllowed::Elsewhere(why) => {
+                self.is_loopback_only = true;
+                why
+            }
+            NotAllowed::Unanswered(why) => {
+                self.is_unanswered = true;
+                why
+            }
+        });
+    }
+
+    fn refusal(&self) -> NotLoggedIn {
+        NotLoggedIn {
+            why: self.texts.join("; "),
+            is_guess: !self.is_unanswered,
+            is_loopback_only: self.is_loopback_only,
+        }
     }
 }
 
 impl Attempt<'_> {
     /// Authenticates one of the broker's own users.
-    fn authenticate(&self, users: &Users) -> Result<LoggedIn, String> {
+    fn authenticate(&self, users: &Users) -> Result<LoggedIn, NotAllowed> {
         let user = match self.password {
             Some(password) => users.authenticate(self.name, password, self.is_loopback),
             None => users.authenticate_external(self.name, self.is_loopback),
         };
-        let user = user.map_err(|refused| refused.to_string())?;
-        Ok(LoggedIn::new(user, Source::Internal))
+        Ok(LoggedIn::new(user?, Source::Internal))
     }
 
     /// The user of a token.
-    fn of_token(&self, token: Token, oauth2: &Arc<OAuth2Backend>) -> Result<LoggedIn, String> {
+    fn of_token(&self, token: Token, oauth2: &Arc<OAuth2Backend>) -> Result<LoggedIn, NotAllowed> {
         let (user, tags) = (Arc::clone(&token.user), token.tags.clone());
         let source = Source::Token(Arc::clone(oauth2), Arc::new(token));
         self.external(&user, tags, source)
     }
 
     /// A user that is not one of the broker's own.
-    fn external(&self, name: &str, tags: Vec<String>, source: Source) -> Result<LoggedIn, String> {
+    fn external(
+        &self,
+        name: &str,
+        tags: Vec<String>,
+        source: Source,
+    ) -> Result<LoggedIn, NotAllowed> {
         if name == GUEST && !self.is_loopback {
-            return Err(format!("user '{GUEST}' can only connect via localhost"));
+            let name = name.to_owned();
+            return Err(Refused::LoopbackOnly { name }.into());
         }
         let user = User {
             name: name.into(),

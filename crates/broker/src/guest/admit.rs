@@ -36,6 +36,8 @@ impl Admitted {
 pub enum NotAdmitted {
     /// Wrong user name or password, or no such vhost: RabbitMQ tells its clients no more.
     Login(String),
+    /// The user may log in from this machine alone.
+    LoopbackOnly(String),
     /// The user may not enter the vhost.
     Forbidden(String),
     /// A limit of connections is reached.
@@ -88,7 +90,10 @@ async fn decide(
     };
     let LoggedIn { user, source, .. } = log_in_as(broker, connection, name, password)
         .await
-        .map_err(NotAdmitted::Login)?;
+        .map_err(|refused| match refused.is_loopback_only {
+            true => NotAdmitted::LoopbackOnly(refused.why),
+            false => NotAdmitted::Login(refused.why),
+        })?;
     if !broker.has_vhost(vhost) {
         return Err(NotAdmitted::Login(format!("vhost {vhost} not found")));
     }

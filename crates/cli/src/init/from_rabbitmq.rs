@@ -257,7 +257,7 @@ nope = 1
         let is_told = |text: &&str| left_out.iter().any(|found| found.starts_with(*text));
         let missing: Vec<_> = expected.iter().filter(|text| !is_told(text)).collect();
         assert!(missing.is_empty(), "{missing:?} of {left_out:#?}");
-        assert_eq!(left_out.len(), expected.len() + 1, "{left_out:#?}");
+        assert_eq!(left_out.len(), expected.len(), "{left_out:#?}");
         assert_eq!(
             config["workers"][0]["amqp"]["definitions"],
             "definitions.json"
@@ -320,7 +320,10 @@ nope = 1
             "listeners.tcp.default: none of",
         );
         assert_eq!(transports(&worker), 0);
-        // The default user.
+    }
+
+    #[test]
+    fn users_of_this_machine_alone_stay_so() {
         let (config, _) = moved_of("default_user_tags.administrator = false", None);
         assert_eq!(config["workers"][0]["amqp"]["users"][0]["tags"], json!([]));
         let (config, _) = moved_of("default_user = ada\nloopback_users.ada = true", None);
@@ -332,6 +335,28 @@ nope = 1
         let (config, _) = moved_of("loopback_users.ada = true", Some(definitions));
         let ada = json!({"name": "ada", "tags": ["x"], "loopback_only": true});
         assert_eq!(config["workers"][0]["amqp"]["users"], json!([ada]));
+        // That of definitions may be let in from elsewhere.
+        let definitions = r#"{"users": [{"name": "guest", "password_hash": "", "tags": "x"}]}"#;
+        let guest = json!({"name": "guest", "tags": ["x"], "loopback_only": false});
+        for (conf, users) in [
+            ("loopback_users = none", json!([guest])),
+            ("loopback_users.guest = false", json!([guest])),
+            ("loopback_users.guest = true", Json::Null),
+        ] {
+            let (config, left_out) = moved_of(conf, Some(definitions));
+            assert_eq!(left_out, Vec::<String>::new());
+            assert_eq!(config["workers"][0]["amqp"]["users"], users, "{conf}");
+        }
+        for (conf, definitions) in [
+            ("loopback_users = none", Some(r#"{"users": []}"#)),
+            ("loopback_users.guest = false", Some(r#"{"users": []}"#)),
+            ("loopback_users.ada = true", Some(definitions)),
+            ("loopback_users.ada = true", None),
+        ] {
+            let (_, left_out) = moved_of(conf, definitions);
+            assert_eq!(left_out.len(), 1, "{conf}: {left_out:?}");
+            assert!(left_out[0].ends_with(": there is no such user"));
+        }
     }
 
     #[test]

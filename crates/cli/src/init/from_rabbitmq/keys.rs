@@ -42,7 +42,6 @@ struct User {
     permissions: Map<String, Json>,
     /// Users by name, and whether each logs in from this machine only.
     loopback: BTreeMap<String, bool>,
-    is_remote_allowed: bool,
 }
 
 /// Beginnings of keys that are left out, each with the reason.
@@ -69,8 +68,6 @@ const LEFT_OUT: &[(&str, &str)] = &[
 ];
 
 const DEFINITIONS: &str = "name the file after rabbitmq.conf on the command line";
-
-const OF_GUEST: &str = "`guest` of definitions logs in from this machine only: name it in `users` with `loopback_only`";
 
 const OF_DEFINITIONS: &str = "the definitions have the users";
 
@@ -187,18 +184,15 @@ impl Made {
             return Err("clients name other types by x-queue-type".to_owned());
         }
         if let Some(name) = key.strip_prefix("loopback_users.") {
-            let is_restricted = boolean(value)?;
-            self.user.loopback.insert(name.to_owned(), is_restricted);
-            return match has_definitions && !is_restricted {
-                true => Err(OF_GUEST.to_owned()),
-                false => Ok(()),
-            };
+            self.user.loopback.insert(name.to_owned(), boolean(value)?);
+            return Ok(());
+        }
+        if key == "loopback_users" && value == "none" {
+            self.user.loopback.insert(GUEST.to_owned(), false);
+            return Ok(());
         }
         if has_definitions {
-            return Err(match key.starts_with("loopback_users") {
-                true => OF_GUEST.to_owned(),
-                false => OF_DEFINITIONS.to_owned(),
-            });
+            return Err(OF_DEFINITIONS.to_owned());
         }
         let user = &mut self.user;
         match key {
@@ -206,7 +200,6 @@ impl Made {
             "default_user" => user.name = Some(value.to_owned()),
             "default_pass" => user.password = Some(value.to_owned()),
             "default_vhost" => user.vhost = Some(value.to_owned()),
-            "loopback_users" if value == "none" => user.is_remote_allowed = true,
             "default_permissions.configure"
             | "default_permissions.write"
             | "default_permissions.read" => {
@@ -246,32 +239,28 @@ impl Made {
         left_out: &mut Vec<String>,
     ) -> Json {
         let mut amqp = json!({"store": "amqp.store"});
-        let mut restricted = self
-            .user
-            .loopback
-            .iter()
-            .filter(|(_, is_restricted)| **is_restricted);
-        match definitions {
-            Some(definitions) => {
-                // Users of the configuration replace those of definitions.
-                let users = definitions.users.iter().filter(|user| {
-                    let is_restricted = self.user.loopback.get(&user.name);
-                    is_restricted == Some(&true) && user.is_remote_allowed
-                });
-                let users: Vec<_> = users.map(restricted_user).collect();
-                if !users.is_empty() {
-                    amqp["users"] = users.into();
-                }
+        let name = self.user.name.as_deref().unwrap_or(GUEST);
+        if let Some(definitions) = definitions {
+            // Users of the configuration replace those of definitions.
+            let users = definitions.users.iter().filter_map(|user| {
+                let is_restricted = self.user.is_restricted(&user.name);
+                (is_restricted == user.is_remote_allowed).then(|| own(user, is_restricted))
+            });
+            let users: Vec<_> = users.collect();
+            if !users.is_empty() {
+                amqp["users"] = users.into();
             }
-            None => {
-                let name = self.user.name.as_deref().unwrap_or(GUEST);
-                if let Some((other, _)) = restricted.find(|(restricted, _)| *restricted != name) {
-                    left_out.push(format!("loopback_users.{other}: there is no such user"));
-                }
-                if let Some((user, vhost)) = self.default_user(name, salt) {
-                    amqp["users"] = json!([user]);
-                    amqp["vhosts"] = json!([vhost]);
-                }
+        } else if let Some((user, vhost)) = self.default_user(name, salt) {
+            amqp["users"] = json!([user]);
+            amqp["vhosts"] = json!([vhost]);
+        }
+        let is_there = |other: &str| match definitions {
+            Some(definitions) => definitions.users.iter().any(|user| user.name == other),
+            None => other == name,
+        };
+        for (name, is_restricted) in &self.user.loopback {
+            if *is_restricted != (name == GUEST) && !is_there(name) {
+                left_out.push(format!("loopback_users.{name}: there is no such user"));
             }
         }
         if !self.limits.is_empty() {
@@ -287,12 +276,9 @@ impl Made {
     fn default_user(&self, name: &str, salt: [u8; 4]) -> Option<(Json, Json)> {
         let user = &self.user;
         let has_own = user.name.is_some() || user.password.is_some() || user.vhost.is_some();
-        let is_remote_allowed = match user.loopback.get(name) {
-            Some(is_restricted) => !is_restricted,
-            None => name != "guest" || user.is_remote_allowed,
-        };
+        let is_restricted = user.is_restricted(name);
         let is_default =
-            !has_own && user.permissions.is_empty() && !user.names_tags && !is_remote_allowed;
+            !has_own && user.permissions.is_empty() && !user.names_tags && is_restricted;
         if is_default {
             return None;
         }
@@ -307,7 +293,7 @@ impl Made {
             // The configuration might take the password itself for a variable.
             "password_hash": hash.to_text(),
             "tags": tags,
-            "loopback_only": !is_remote_allowed,
+            "loopback_only": is_restricted,
         });
         let mut permission = json!({"user": name, "configure": ".*", "write": ".*", "read": ".*"});
         for (kind, pattern) in &user.permissions {
@@ -404,9 +390,16 @@ impl Made {
     }
 }
 
-/// A user of definitions that logs in from this machine only.
-fn restricted_user(user: &AmqpUser) -> Json {
-    let mut made = json!({"name": user.name, "tags": user.tags, "loopback_only": true});
+impl User {
+    /// Whether a user logs in from this machine only.
+    fn is_restricted(&self, name: &str) -> bool {
+        self.loopback.get(name).copied().unwrap_or(name == GUEST)
+    }
+}
+
+/// A user of definitions as one of the configuration.
+fn own(user: &AmqpUser, is_restricted: bool) -> Json {
+    let mut made = json!({"name": user.name, "tags": user.tags, "loopback_only": is_restricted});
     if let Some(hash) = &user.password {
         made["password_hash"] = hash.to_text().into();
         made["hashing_algorithm"] = hash.algorithm().into();
