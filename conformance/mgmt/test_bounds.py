@@ -217,6 +217,44 @@ def test_a_bound_above_the_disk_blocks_before_the_command_ends(named):
     peer.leave()
 
 
+def test_a_bound_of_channels(named):
+    """As RabbitMQ's Java client sets it: for new connections, on which a higher one is refused."""
+
+    def evaluated(expression: str) -> str:
+        return ctl(named, "eval", expression).strip()
+
+    def tuned() -> tuple[Peer, int]:
+        peer = Peer(socket.create_connection(named.router.address("amqp")))
+        peer.start("guest", "guest")
+        return peer, peer.expect("connection.tune")["channel_max"]
+
+    read = "application:get_env(rabbit, channel_max)"
+    peer, before = tuned()
+    peer.close()
+    assert evaluated(f"{read}.") == f"{{ok,{before}}}"
+    old = enter(named)
+    assert evaluated("application:set_env(rabbit, channel_max, 3).") == "ok"
+    assert evaluated(f"{{ok, V}} = {read}, V.") == "3"
+    # The client that was there has what it has negotiated.
+    for number in range(2, 6):
+        old.channel(number)
+    old.leave()
+    peer, offered = tuned()
+    assert offered == 3
+    peer.call("connection.tune-ok", 0, channel_max=4, frame_max=131072, heartbeat=0)
+    code, text, *_ = peer.expect_connection_close()
+    assert (code, "channel_max = 4 is higher" in text) == (530, True)
+    peer = enter(named)
+    for number in (2, 3):
+        peer.channel(number)
+    peer.call("channel.open", 4)
+    assert peer.expect_connection_close()[0] == 530
+    assert evaluated("application:set_env(rabbit, channel_max, 0).") == "ok"
+    peer, offered = tuned()
+    assert offered == 65_535
+    peer.close()
+
+
 def test_wrong_orders_are_refused(named):
     procedure = "crossbar.worker.worker1.set_amqp_bound"
     with management(named.router.directory) as operator:

@@ -34,13 +34,24 @@ mod elsewhere;
 
 /// The state that a listener's AMQP conversations share.
 pub struct AmqpEndpoint {
-    pub options: AmqpTransport,
-    pub broker: Arc<Broker>,
+    pub(crate) options: AmqpTransport,
+    pub(crate) broker: Arc<Broker>,
     /// Set on listeners for other nodes, which bring their clients here.
-    pub cluster: Option<Cluster>,
+    pub(crate) cluster: Option<Cluster>,
 }
 
 impl AmqpEndpoint {
+    pub fn new(options: AmqpTransport, broker: Arc<Broker>, cluster: Option<Cluster>) -> Self {
+        if cluster.is_none() {
+            broker.shared.channels_max.note_listener(&options);
+        }
+        Self {
+            options,
+            broker,
+            cluster,
+        }
+    }
+
     /// The bounds of a connection. A consumer may be slow: unread messages stay in its queues, and heartbeats detect a
     /// dead client. The output queue has room for answers behind the largest message.
     pub fn limits(&self, router: &ConnectionLimits) -> ConnectionLimits {

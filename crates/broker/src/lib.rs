@@ -26,6 +26,7 @@ mod certificate;
 mod changed_users;
 mod changed_vhosts;
 mod channels;
+mod channels_max;
 mod client;
 pub mod clock;
 mod closing;

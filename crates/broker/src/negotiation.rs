@@ -215,7 +215,7 @@ impl Negotiation {
                 self.client.about.mechanism = mechanism.name();
                 self.client.user = Some(user);
                 self.awaited = Awaited::TuneOk;
-                peer::send(connection, self.client.version, &tune(options));
+                peer::send(connection, self.client.version, &self.tune(broker, options));
                 Ok(Next::Method)
             }
             Err(refused) => {
@@ -297,6 +297,17 @@ impl Negotiation {
         self.certified_name.as_deref()
     }
 
+    /// Offers the bounds of the connection.
+    fn tune(&mut self, broker: &Broker, options: &AmqpTransport) -> ConnectionTune {
+        let heartbeat = options.heartbeat.map_or(0, |interval| interval.as_secs());
+        self.client.channels_max = broker.shared.channels_max.of(options);
+        ConnectionTune {
+            channel_max: self.client.channels_max,
+            frame_max: options.frame_bytes_max,
+            heartbeat: u16::try_from(heartbeat).unwrap_or(u16::MAX),
+        }
+    }
+
     fn handle_tune_ok(
         &mut self,
         tune_ok: &ConnectionTuneOk,
@@ -326,7 +337,7 @@ impl Negotiation {
             "channel_max",
             tune_ok.channel_max.into(),
             CHANNELS_MIN.into(),
-            options.channels_max.into(),
+            self.client.channels_max.into(),
         )?;
         self.client.frame_bytes_max = tune_ok.frame_max;
         self.client.channels_max = tune_ok.channel_max;
@@ -467,15 +478,6 @@ impl Negotiation {
 fn gone() -> TurnedAway {
     let text = "closed before its login attempt was checked";
     TurnedAway::of::<ConnectionStartOk<'_>>(ReplyCode::ConnectionForced, text)
-}
-
-fn tune(options: &AmqpTransport) -> ConnectionTune {
-    let heartbeat = options.heartbeat.map_or(0, |interval| interval.as_secs());
-    ConnectionTune {
-        channel_max: options.channels_max,
-        frame_max: options.frame_bytes_max,
-        heartbeat: u16::try_from(heartbeat).unwrap_or(u16::MAX),
-    }
 }
 
 fn mechanisms(options: &AmqpTransport, is_certified: bool) -> Vec<Mechanism> {

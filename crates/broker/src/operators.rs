@@ -197,6 +197,16 @@ impl Operators {
         self.act(|| self.broker.order_alarm(resource, is_raised));
     }
 
+    /// See [`Broker::order_channels_max`].
+    pub fn order_channels_max(&self, channels_max: u16) {
+        self.broker.order_channels_max(channels_max);
+    }
+
+    /// The ordered maximum number of channels, or else that of the listener that was opened last.
+    pub fn channels_max(&self) -> u32 {
+        self.broker.shared.channels_max.now()
+    }
+
     /// The runtime of the broker's own tasks.
     pub fn context(&self) -> &Handle {
         &self.context

@@ -7,6 +7,11 @@ use crate::broker::Broker;
 use crate::flow::Resource;
 
 impl Broker {
+    /// Changes the maximum number of channels of new connections, on all listeners. 0 sets no bound.
+    pub fn order_channels_max(&self, channels_max: u16) {
+        self.shared.channels_max.order(channels_max);
+    }
+
     /// Changes the bytes of messages above which publishers are blocked. Partly received messages keep their bound.
     pub fn order_memory_bytes_max(&self, bytes: usize) {
         self.shared.flow.set_memory_bytes_max(bytes);

@@ -14,6 +14,7 @@ use crosstie_store::{
 use crosstie_streams::Keeper;
 use parking_lot::{Mutex, RwLock};
 
+use super::channels_max::ChannelsMax;
 use super::flow::{FlowControl, Resource};
 use super::incomplete::Incomplete;
 use super::status::Alarm;
@@ -31,6 +32,7 @@ pub(crate) type BackedUp = Result<Backup, StoreError>;
 pub struct Shared {
     pub flow: FlowControl,
     pub incomplete: Incomplete,
+    pub(crate) channels_max: ChannelsMax,
     /// `None` before the start and after the stop; read only for durable records.
     committer: RwLock<Option<Committer>>,
     /// The files of streams, in the same time.
@@ -50,6 +52,7 @@ impl Shared {
         Self {
             flow,
             incomplete,
+            channels_max: ChannelsMax::new(),
             committer: RwLock::new(None),
             streams: RwLock::new(None),
             stream_failure: Mutex::default(),

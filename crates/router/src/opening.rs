@@ -40,11 +40,7 @@ impl Router {
             TransportKind::Amqp(options) => {
                 let no_broker = || io::Error::other("the worker's AMQP has not been started");
                 let broker = self.state.amqp().ok_or_else(no_broker)?;
-                let endpoint = Arc::new(AmqpEndpoint {
-                    options: options.clone(),
-                    broker,
-                    cluster,
-                });
+                let endpoint = Arc::new(AmqpEndpoint::new(options.clone(), broker, cluster));
                 let limits = Arc::new(endpoint.limits(&self.state.bounds.limits));
                 let timeout = options.handshake_timeout;
                 let certificate = certificate(&[])?;

@@ -1,4 +1,4 @@
-//! Bounds at which publishers are blocked, and alarms raised by hand.
+//! Bounds at which publishers are blocked, alarms raised by hand, and the bound of channels.
 
 use crosstie_client::args;
 
@@ -148,18 +148,76 @@ fn unit(name: &str) -> Option<f64> {
     Some(bytes.into())
 }
 
-/// The two expressions by which RabbitMQ's own suites raise an alarm and clear it. Any other one is refused.
-fn eval(run: &Run) -> Result<Output, Failure> {
-    let Some((resource, is_raised)) = alarm(run.argument(0)) else {
-        return Err(Failure::not_here("eval"));
-    };
-    let arguments = || args![resource, is_raised];
-    run.session.call("set_amqp_alarm", None, arguments)?;
-    Ok(Output::Text("ok".to_owned()))
+/// An expression that is understood: those by which RabbitMQ's own suites raise an alarm and clear it, and change the
+/// maximum number of channels. Any other one is refused.
+#[derive(Debug, PartialEq, Eq)]
+enum Expression {
+    Alarm(&'static str, bool),
+    /// Sets `channel_max`; 0 is no bound.
+    SetChannels(u16),
+    /// Reads it: `{ok,2047}`, or the number alone.
+    Channels {
+        is_bare: bool,
+    },
 }
 
-fn alarm(expression: &str) -> Option<(&'static str, bool)> {
-    let text: String = expression.split_whitespace().collect();
+fn eval(run: &Run) -> Result<Output, Failure> {
+    let Some(expression) = expression(run.argument(0)) else {
+        return Err(Failure::not_here("eval"));
+    };
+    let said = match expression {
+        Expression::Alarm(resource, is_raised) => {
+            let arguments = || args![resource, is_raised];
+            run.session.call("set_amqp_alarm", None, arguments)?;
+            "ok".to_owned()
+        }
+        Expression::SetChannels(channels_max) => {
+            let arguments = || args![channels_max];
+            let procedure = "set_amqp_channels_max";
+            run.session.call(procedure, None, arguments)?;
+            "ok".to_owned()
+        }
+        Expression::Channels { is_bare } => {
+            let answer = run
+                .session
+                .call("get_amqp_channels_max", None, || args![])?;
+            let number = &answer["channels_max"];
+            match is_bare {
+                true => number.to_string(),
+                false => format!("{{ok,{number}}}"),
+            }
+        }
+    };
+    Ok(Output::Text(said))
+}
+
+fn expression(text: &str) -> Option<Expression> {
+    let text: String = text.split_whitespace().collect();
+    let alarm = |(resource, is_raised)| Expression::Alarm(resource, is_raised);
+    alarm_of(&text).map(alarm).or_else(|| channels_of(&text))
+}
+
+fn channels_of(text: &str) -> Option<Expression> {
+    const READ: &str = "application:get_env(rabbit,channel_max)";
+    if let Some(rest) = text.strip_prefix("application:set_env(rabbit,channel_max,") {
+        let number = rest.strip_suffix(").")?.parse();
+        return number.ok().map(Expression::SetChannels);
+    }
+    if let Some(rest) = text.strip_prefix(READ) {
+        return (rest == ".").then_some(Expression::Channels { is_bare: false });
+    }
+    // `{ok, V} = …, V.`, with any variable.
+    let (variable, rest) = text.strip_prefix("{ok,")?.split_once("}=")?;
+    let is_variable = variable.starts_with(|c: char| c.is_ascii_uppercase())
+        && variable
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || c == '_');
+    let end = rest.strip_prefix(READ)?.strip_prefix(',')?;
+    let is_bare = is_variable && end.strip_suffix('.') == Some(variable);
+    is_bare.then_some(Expression::Channels { is_bare })
+}
+
+fn alarm_of(text: &str) -> Option<(&'static str, bool)> {
     let set = "rabbit_alarm:set_alarm({{resource_limit,";
     let clear = "rabbit_alarm:clear_alarm({resource_limit,";
     let (rest, is_raised) = match (text.strip_prefix(set), text.strip_prefix(clear)) {
@@ -218,15 +276,39 @@ mod tests {
     }
 
     #[test]
-    fn alarms_are_read() {
-        for (expression, expected) in [
+    fn expressions_are_read() {
+        let channels = |is_bare| Some(Expression::Channels { is_bare });
+        for (text, expected) in [
             (
                 "rabbit_alarm:set_alarm({{resource_limit, disk, node()}, []}).",
-                Some(("disk", true)),
+                Some(Expression::Alarm("disk", true)),
             ),
             (
                 "rabbit_alarm:clear_alarm({resource_limit, memory, node()}).",
-                Some(("memory", false)),
+                Some(Expression::Alarm("memory", false)),
+            ),
+            (
+                "application:set_env(rabbit, channel_max, 48).",
+                Some(Expression::SetChannels(48)),
+            ),
+            ("application:get_env(rabbit, channel_max).", channels(false)),
+            (
+                "{ok, V} = application:get_env(rabbit, channel_max), V.",
+                channels(true),
+            ),
+            ("application:set_env(rabbit, channel_max, 65536).", None),
+            (
+                "application:set_env(rabbit, channel_max, 1), init:stop().",
+                None,
+            ),
+            ("application:set_env(rabbit, frame_max, 4096).", None),
+            (
+                "{ok, V} = application:get_env(rabbit, channel_max), W.",
+                None,
+            ),
+            (
+                "{ok, v} = application:get_env(rabbit, channel_max), v.",
+                None,
             ),
             (
                 "rabbit_alarm:set_alarm({{resource_limit, disk, 'a@b'}, []}).",
@@ -234,7 +316,7 @@ mod tests {
             ),
             ("1 + 1.", None),
         ] {
-            assert_eq!(alarm(expression), expected, "{expression}");
+            assert_eq!(expression(text), expected, "{text}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Procedures of router workers with AMQP: bounds and alarms by an operator's order, which no configuration keeps.
 
-use crosstie_router::amqp::Resource;
+use crosstie_router::amqp::{Operators, Resource};
 use serde_json::json;
 use tracing::info;
 
@@ -11,9 +11,11 @@ use crate::management::request::{Answer, Call, Reply};
 use crate::node::Node;
 use crate::workers::host_monitor::total_memory_bytes;
 
-pub(super) static PROCEDURES: [Procedure; 2] = [
+pub(super) static PROCEDURES: [Procedure; 4] = [
     later("crossbar.worker..set_amqp_bound", set_bound),
     now("crossbar.worker..set_amqp_alarm", set_alarm),
+    now("crossbar.worker..set_amqp_channels_max", set_channels_max),
+    now("crossbar.worker..get_amqp_channels_max", channels_max),
 ];
 
 /// Answers when publishers are blocked or free by the bound.
@@ -53,6 +55,23 @@ fn set_alarm(node: &mut Node, call: &Call) -> Answer {
         false => info!("Router '{worker}': an operator withdrew the alarm of {name}"),
     }
     Ok(json!({"resource": name, "is_raised": is_raised}))
+}
+
+fn set_channels_max(node: &mut Node, call: &Call) -> Answer {
+    let operators = amqp(node, call)?;
+    let channels_max: u16 = call.required(0, "channels_max")?;
+    operators.order_channels_max(channels_max);
+    let worker = &call.worker;
+    info!("Router '{worker}': an operator set the bound of channels to {channels_max}");
+    channels_max_of(&operators)
+}
+
+fn channels_max(node: &mut Node, call: &Call) -> Answer {
+    channels_max_of(&amqp(node, call)?)
+}
+
+fn channels_max_of(operators: &Operators) -> Answer {
+    Ok(json!({"channels_max": operators.channels_max()}))
 }
 
 fn resource(call: &Call) -> Result<Resource, Refusal> {
