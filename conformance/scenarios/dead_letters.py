@@ -219,6 +219,8 @@ def headers_of_others(s: Script) -> None:
             {"x-death": [], **mine},
             {"x-death": [{"queue": "other", "reason": "expired"}], **mine},
             {"x-death": [entry]},
+            # The time is that of the first death in the queue.
+            {"x-death": [{**entry, "time": 7}]},
             {"x-death": "no list"},
             mine,
             {"x-first-death-reason": "mine"},
@@ -227,6 +229,30 @@ def headers_of_others(s: Script) -> None:
         ]
     ):
         c.send(queue, str(number), headers=headers)
+        got = c.get(queue).get("event")
+        if got:
+            c("basic.reject", delivery=got.arguments["delivery"], requeue=False)
+        c.deliveries(1)
+
+
+@scenario()
+def headers_of_earlier_versions(s: Script) -> None:
+    """RabbitMQ before 3.5 wrote one entry for each death, without a count."""
+    c = s.channel()
+    dead = c.queue("dead")
+    arguments = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": dead}
+    queue = c.queue("q", arguments=arguments)
+    c.consume(dead, "dead", no_ack=True)
+    own, other = {"queue": queue, "reason": "rejected"}, {"queue": "other", "reason": "expired"}
+    for number, deaths in enumerate(
+        [
+            [{**other, "n": 3}, {**own, "n": 2}, {**other, "n": 1}, {**own, "n": 0}],
+            [other, own],
+            [{**other, "count": 4}, own, {**other, "count": 9}],
+            [other, other],
+        ]
+    ):
+        c.send(queue, str(number), headers={"x-death": deaths})
         got = c.get(queue).get("event")
         if got:
             c("basic.reject", delivery=got.arguments["delivery"], requeue=False)

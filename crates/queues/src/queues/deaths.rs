@@ -12,6 +12,9 @@ pub(crate) struct Deaths<'a> {
 }
 
 const X_DEATH: &str = "x-death";
+const COUNT: &str = "count";
+const QUEUE: &str = "queue";
+const REASON: &str = "reason";
 const FIRST_DEATH_EXCHANGE: &str = "x-first-death-exchange";
 const FIRST_DEATH_QUEUE: &str = "x-first-death-queue";
 const FIRST_DEATH_REASON: &str = "x-first-death-reason";
@@ -42,10 +45,10 @@ impl<'a> Deaths<'a> {
     /// The same for a message whose last death is among these.
     pub(crate) fn is_circle_to(&self, queue: &str) -> bool {
         for table in &self.tables {
-            if says(*table, "reason", "rejected") {
+            if says(*table, REASON, "rejected") {
                 return false;
             }
-            if says(*table, "queue", queue) {
+            if says(*table, QUEUE, queue) {
                 return true;
             }
         }
@@ -72,11 +75,20 @@ impl<'a> Deaths<'a> {
             }
         }
         let mut bytes = Vec::new();
-        let first = self.first(now, dead, old_headers, named.expiration);
+        let known = self.grouped();
+        let before = known.iter().find(|entry| is_same(entry.table, dead));
+        let first = match before {
+            Some(before) => before.counted(before.count.unwrap_or(0).saturating_add(1)),
+            None => first(now, dead, old_headers, named.expiration),
+        };
         push_table(&mut bytes, first.as_table());
-        for table in &self.tables {
-            if !is_same(*table, dead) {
-                push_table(&mut bytes, *table);
+        for entry in &known {
+            match entry.count {
+                _ if is_same(entry.table, dead) => {}
+                Some(count) if entry.table.find(COUNT).is_none() => {
+                    push_table(&mut bytes, entry.counted(count).as_table());
+                }
+                _ => push_table(&mut bytes, entry.table),
             }
         }
         let array = array_field(X_DEATH, &bytes);
@@ -102,76 +114,105 @@ impl<'a> Deaths<'a> {
         written
     }
 
-    /// This death; with a higher count, if the message died before in this queue for this reason.
-    fn first(
-        &self,
-        now: Time,
-        dead: &DeadLetter,
-        headers: Table<'_>,
-        expiration: Option<&str>,
-    ) -> TableBuf {
-        let before = self.tables.iter().find(|table| is_same(**table, dead));
-        let string = |text: &'_ str| text.as_bytes().to_owned();
-        let count = before
-            .and_then(|table| table.find("count")?.as_i64())
-            .unwrap_or(0)
-            .saturating_add(1);
-        if let Some(before) = before {
-            let mut table = TableBuf::new();
-            // A client wrote the entry, without `count`: this death is the first that counts.
-            if before.find("count").is_none() {
-                table = table.with("count", Value::I64(count));
-            }
-            for (name, value) in before.iter() {
-                table = match name {
-                    "count" => table.with(name, Value::I64(count)),
-                    "time" => table.with(name, Value::Timestamp(now.0 / 1000)),
-                    _ => table.with(name, value),
-                };
-            }
-            return table;
-        }
-        let mut keys = Vec::new();
-        push_string(&mut keys, dead.content.routing_key().as_bytes());
-        if let Some(Value::Array(array)) = headers.find("CC") {
-            for key in array.iter().filter_map(Value::as_str) {
-                push_string(&mut keys, key.as_bytes());
+    /// The entries, one for each queue and reason. RabbitMQ before 3.5 wrote one for each death, without a count.
+    fn grouped(&self) -> Vec<Entry<'a>> {
+        let mut entries: Vec<Entry<'a>> = Vec::new();
+        for table in &self.tables {
+            let known = entries.iter_mut().find(|entry| entry.is_like(*table));
+            match known {
+                Some(known) => known.deaths += 1,
+                None => entries.push(Entry {
+                    table: *table,
+                    count: table.find(COUNT).and_then(Value::as_i64),
+                    deaths: 1,
+                }),
             }
         }
-        let keys = array_field("routing-keys", &keys);
-        let table = TableBuf::new()
-            .with("count", Value::I64(count))
-            .with("reason", Value::LongString(dead.reason.name().as_bytes()))
-            .with("queue", Value::LongString(&string(&dead.queue)))
-            .with("time", Value::Timestamp(now.0 / 1000))
-            .with(
-                "exchange",
-                Value::LongString(dead.content.exchange().as_bytes()),
-            );
-        let mut table = match Table::from_bytes(&keys).ok().and_then(|t| t.iter().next()) {
-            Some((name, value)) => table.with(name, value),
-            None => table,
-        };
-        if let Some(expiration) = expiration {
-            table = table.with(
-                "original-expiration",
-                Value::LongString(expiration.as_bytes()),
-            );
+        // As in RabbitMQ, a lone entry stays without a count.
+        if self.tables.len() > 1 {
+            for entry in &mut entries {
+                entry.count = entry.count.or(Some(entry.deaths));
+            }
+        }
+        entries
+    }
+}
+
+/// A queue and a reason in the header.
+struct Entry<'a> {
+    table: Table<'a>,
+    count: Option<i64>,
+    /// Entries of that queue and reason.
+    deaths: i64,
+}
+
+impl Entry<'_> {
+    fn is_like(&self, other: Table<'_>) -> bool {
+        let is_equal = |name| self.table.find(name).map(bytes) == other.find(name).map(bytes);
+        is_equal(QUEUE) && is_equal(REASON)
+    }
+
+    /// The entry with that count; its time is that of the first death, as in RabbitMQ.
+    fn counted(&self, count: i64) -> TableBuf {
+        let mut table = TableBuf::new();
+        if self.table.find(COUNT).is_none() {
+            table = table.with(COUNT, Value::I64(count));
+        }
+        for (name, value) in self.table.iter() {
+            table = match name {
+                COUNT => table.with(name, Value::I64(count)),
+                _ => table.with(name, value),
+            };
         }
         table
     }
 }
 
-fn is_same(table: Table<'_>, dead: &DeadLetter) -> bool {
-    says(table, "queue", &dead.queue) && says(table, "reason", dead.reason.name())
+/// The first death in a queue for a reason.
+fn first(now: Time, dead: &DeadLetter, headers: Table<'_>, expiration: Option<&str>) -> TableBuf {
+    let mut keys = Vec::new();
+    push_string(&mut keys, dead.content.routing_key().as_bytes());
+    if let Some(Value::Array(array)) = headers.find("CC") {
+        for key in array.iter().filter_map(Value::as_str) {
+            push_string(&mut keys, key.as_bytes());
+        }
+    }
+    let keys = array_field("routing-keys", &keys);
+    let exchange = dead.content.exchange();
+    let table = TableBuf::new()
+        .with(COUNT, Value::I64(1))
+        .with(REASON, Value::LongString(dead.reason.name().as_bytes()))
+        .with(QUEUE, Value::LongString(dead.queue.as_bytes()))
+        .with("time", Value::Timestamp(now.0 / 1000))
+        .with("exchange", Value::LongString(exchange.as_bytes()));
+    let mut table = match Table::from_bytes(&keys).ok().and_then(|t| t.iter().next()) {
+        Some((name, value)) => table.with(name, value),
+        None => table,
+    };
+    if let Some(expiration) = expiration {
+        table = table.with(
+            "original-expiration",
+            Value::LongString(expiration.as_bytes()),
+        );
+    }
+    table
 }
 
-/// Whether a field is that text; clients may have written it as bytes.
+fn is_same(table: Table<'_>, dead: &DeadLetter) -> bool {
+    says(table, QUEUE, &dead.queue) && says(table, REASON, dead.reason.name())
+}
+
+/// Whether a field is that text.
 fn says(table: Table<'_>, name: &str, expected: &str) -> bool {
-    matches!(
-        table.find(name),
-        Some(Value::LongString(found) | Value::ByteArray(found)) if found == expected.as_bytes()
-    )
+    table.find(name).and_then(bytes) == Some(expected.as_bytes())
+}
+
+/// The bytes of a text; clients may have written it as an array of bytes.
+fn bytes(value: Value<'_>) -> Option<&[u8]> {
+    match value {
+        Value::LongString(found) | Value::ByteArray(found) => Some(found),
+        _ => None,
+    }
 }
 
 fn push_string(out: &mut Vec<u8>, bytes: &[u8]) {
