@@ -28,6 +28,8 @@ pub mod signals;
 
 use std::process::ExitCode;
 
+use tokio::runtime::Runtime;
+
 /// The version of both programs.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -71,8 +73,13 @@ pub fn wait_for(
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let outcome = runtime.block_on(outcome);
-    // A look-up of a name, or another call that blocks, may go on for long; the process ends without it.
+    run_in(runtime, outcome)
+}
+
+/// Runs a future in a runtime that ends with it. A look-up of a name, or another call that blocks, may go on for long; the
+/// process ends without it.
+pub fn run_in<T>(runtime: Runtime, future: impl Future<Output = T>) -> T {
+    let outcome = runtime.block_on(future);
     runtime.shutdown_background();
     outcome
 }
