@@ -13,6 +13,7 @@ use crosstie_realms::resident::{Room, Rooms};
 use crosstie_routing::{
     ClientFeature, ClientFeatures, Identity, RetainedPage, RetainedQuery, Role, SessionKey,
 };
+use crosstie_topics::Content;
 use crosstie_transport::{Budget, Connection, ConnectionLimits, Kept, PeerAddress, Portion, Taken};
 use crosstie_wamp::codec::{self, Limits};
 use crosstie_wamp::framing::{Framing, Item, rawsocket};
@@ -25,6 +26,7 @@ use crate::interest::{Joined, Line};
 use crate::names;
 use crate::own_content::OwnContent;
 use crate::payloads::{ALGORITHM, Arguments};
+use crate::trace;
 
 /// The space's side of a realm.
 pub(crate) struct Bridge {
@@ -121,10 +123,10 @@ impl Bridge {
 
     /// Publishes a will.
     pub(crate) fn publish(&self, uri: &str, will: &OwnContent, arguments: &Arguments) {
-        let mut options = options(will.retain, will.expiry_s, will.payload.is_empty());
+        let mut options = options(&will.as_content());
         if arguments.is_encoded {
             let encoded = ("enc_algo".to_owned(), Value::from(ALGORITHM));
-            options.passthru = Some(Box::new(vec![encoded]));
+            options.passthru.get_or_insert_default().push(encoded);
         }
         self.line.lock().say(|request| Message::Publish {
             request,
@@ -318,11 +320,16 @@ enum Handled {
 }
 
 /// The options of a client's publication, or of a will. An empty payload removes the retained event.
-pub(crate) fn options(retain: bool, expiry_s: Option<u32>, is_empty: bool) -> PublishOptions {
-    let left_ms = expiry_s.map(|seconds| u64::from(seconds) * 1_000);
+pub(crate) fn options(content: &Content<'_>) -> PublishOptions {
+    let Content {
+        retain, payload, ..
+    } = *content;
+    let left_ms = content.expiry_s.map(|seconds| u64::from(seconds) * 1_000);
+    let left_ms = if payload.is_empty() { Some(0) } else { left_ms };
     PublishOptions {
         retain,
-        retain_ms: if is_empty { Some(0) } else { left_ms }.filter(|_| retain),
+        retain_ms: left_ms.filter(|_| retain),
+        passthru: trace::options(content.properties),
         ..PublishOptions::default()
     }
 }

@@ -1,13 +1,14 @@
 //! An event of the realm, in memory of its own, on its way to MQTT clients.
 
 use crosstie_config::PayloadMapping;
-use crosstie_mqtt::{Properties, QoS};
+use crosstie_mqtt::{PropertiesBuf, QoS};
 use crosstie_topics::Content;
 use crosstie_wamp::{Dict, Payload, Serializer};
 
 use crate::figures::{Dropped, Figures};
 use crate::names;
 use crate::payloads;
+use crate::trace;
 
 /// An event.
 pub(crate) struct Event {
@@ -16,6 +17,8 @@ pub(crate) struct Event {
     serializer: Serializer,
     args: Vec<u8>,
     kwargs: Vec<u8>,
+    /// Those of its message.
+    pub(crate) properties: PropertiesBuf,
 }
 
 impl Event {
@@ -27,6 +30,7 @@ impl Event {
             serializer: payload.serializer,
             args: payload.args.to_vec(),
             kwargs: payload.kwargs.to_vec(),
+            properties: trace::properties(attributes),
         }
     }
 
@@ -36,7 +40,8 @@ impl Event {
 
     /// Approximate memory.
     pub(crate) fn bytes(&self) -> usize {
-        size_of::<Self>() + self.uri.len() + self.args.len() + self.kwargs.len()
+        let properties = self.properties.as_properties().bytes().len();
+        size_of::<Self>() + self.uri.len() + self.args.len() + self.kwargs.len() + properties
     }
 
     /// Whether its payload stands in place of arguments.
@@ -67,13 +72,17 @@ impl Event {
 }
 
 /// A message from the realm. Kept sessions keep it: its QoS is 1.
-pub(crate) fn content<'a>(topic: &'a str, payload: &'a [u8]) -> Content<'a> {
+pub(crate) fn content<'a>(
+    topic: &'a str,
+    properties: &'a PropertiesBuf,
+    payload: &'a [u8],
+) -> Content<'a> {
     Content {
         topic,
         qos: QoS::AtLeastOnce,
         retain: false,
         expiry_s: None,
-        properties: Properties::EMPTY,
+        properties: properties.as_properties(),
         payload,
     }
 }

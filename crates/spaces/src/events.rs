@@ -5,6 +5,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crosstie_front::report::FAULTS;
+use crosstie_mqtt::PropertiesBuf;
 use crosstie_realms::mqtt::MqttEndpoint;
 use crosstie_realms::resident::{Kept, Rooms};
 use crosstie_wamp::{CallOptions, Payload, Serializer};
@@ -19,7 +20,7 @@ use crate::space::SharedSpace;
 
 /// The payload of an event for MQTT clients.
 pub(crate) enum Translated {
-    Octets(Vec<u8>),
+    Octets(Vec<u8>, PropertiesBuf),
     /// A procedure converts it.
     Later(Event, Dynamic),
 }
@@ -111,7 +112,9 @@ impl SharedSpace {
             return 0;
         };
         match self.translate(event) {
-            Some(Translated::Octets(octets)) => self.deliver(&content(&topic, &octets)),
+            Some(Translated::Octets(octets, properties)) => {
+                self.deliver(&content(&topic, &properties, &octets))
+            }
             Some(Translated::Later(event, dynamic)) => {
                 self.encode_later(Encoding {
                     event,
@@ -139,7 +142,10 @@ impl SharedSpace {
         let dynamic = mapping.and_then(|mapping| Dynamic::of(mapping, self.bridge.realm()));
         match dynamic.filter(|_| !event.is_encoded()) {
             Some(dynamic) => Some(Translated::Later(event, dynamic)),
-            None => event.octets(mapping).map(Translated::Octets),
+            None => {
+                let octets = event.octets(mapping)?;
+                Some(Translated::Octets(octets, event.properties))
+            }
         }
     }
 
@@ -173,7 +179,9 @@ impl SharedSpace {
             && let Some(space) = space.upgrade()
         {
             match space.encoded(&one.event, &one.topic, &one.dynamic).await {
-                Some(octets) => drop(space.deliver(&content(&one.topic, &octets))),
+                Some(octets) => {
+                    space.deliver(&content(&one.topic, &one.event.properties, &octets));
+                }
                 None => Figures::get().count_dropped(Dropped::Payload),
             }
             space.note_encoding(-(one.event.bytes() as isize));

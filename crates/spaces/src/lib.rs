@@ -42,6 +42,7 @@ mod space;
 mod spaces;
 mod subscribing;
 mod talk;
+mod trace;
 mod will;
 
 pub use conversation::{Conversation, End, State, Step};

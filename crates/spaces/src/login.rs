@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use crosstie_mqtt::{Auth, ConnAck, Connect, Packet, PropertiesBuf, Property, ReasonCode, Version};
 use crosstie_realms::session_limits::bounds;
 use crosstie_topics::{self as topics, Connected, Content};
+use crosstie_wamp::PublishOptions;
 
 use crate::client::Client;
 use crate::conversation::{Conversation, End, State};
@@ -179,7 +180,11 @@ impl Conversation<Ground> {
                     None => Said::Allowed,
                     Some(will) => match names::nearest_uri(will.topic) {
                         uri if names::is_own_uri(&uri) => Said::Refused(ReasonCode::NotAuthorized),
-                        uri => login.talk.may_publish((now, will.payload.len()), &uri),
+                        uri => {
+                            let at = (now, will.payload.len());
+                            let options = PublishOptions::default();
+                            login.talk.may_publish(at, &uri, options)
+                        }
                     },
                 };
                 self.will_judged(login, said, owner, connect)

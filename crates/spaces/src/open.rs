@@ -273,9 +273,10 @@ impl Open {
         if names::is_own_uri(&nearest) {
             return Some(Said::Refused(ReasonCode::NotAuthorized));
         }
+        let content = content(name, publish);
         let Some(uri) = names::uri(name) else {
             Figures::get().count_dropped(Dropped::NoUri);
-            return Some(self.talk.may_publish(at, &nearest));
+            return Some(self.talk.may_publish(at, &nearest, options(&content)));
         };
         let (space, payload) = (&ground.space, publish.payload);
         let mapping = &ground.endpoint.options.mapping;
@@ -283,7 +284,7 @@ impl Open {
         Some(
             match converted(mapping, realm, &uri, payload, &ground.limits()) {
                 Converted::Arguments(arguments) => self.route(name, publish, &arguments, at),
-                Converted::Stays => self.talk.may_publish(at, &uri),
+                Converted::Stays => self.talk.may_publish(at, &uri, options(&content)),
                 Converted::Unfit => {
                     Figures::get().count_dropped(Dropped::Payload);
                     Said::Refused(ReasonCode::PayloadFormatInvalid)
@@ -302,9 +303,7 @@ impl Open {
         let Some(uri) = names::uri(name) else {
             return Said::Refused(ReasonCode::TopicNameInvalid);
         };
-        let expiry_s = publish.properties.message_expiry();
-        let is_empty = publish.payload.is_empty();
-        let options = options(publish.retain, expiry_s, is_empty);
+        let options = options(&content(name, publish));
         self.talk.publish_arguments(at, &uri, options, arguments)
     }
 
@@ -331,14 +330,7 @@ impl Open {
                 refused.1
             }
             Said::Allowed => {
-                let content = Content {
-                    topic: topic.as_deref().unwrap_or(publish.topic),
-                    qos,
-                    retain: publish.retain,
-                    expiry_s: publish.properties.message_expiry(),
-                    properties: publish.properties,
-                    payload: publish.payload,
-                };
+                let content = content(topic.as_deref().unwrap_or(publish.topic), publish);
                 let (_, sent, slow) = space.enter_as_publisher(|space, now, outbox| {
                     space.publish(now, self.key, packet_id, &content, outbox);
                 });
@@ -372,5 +364,17 @@ impl Open {
             Some(will) if !is_stop => will::publish(will, self.talk, ground, why),
             _ => self.talk.leave(why),
         }
+    }
+}
+
+/// The message of a publication to a topic, whose name may be an alias in the packet.
+fn content<'a>(topic: &'a str, publish: &Publish<'a>) -> Content<'a> {
+    Content {
+        topic,
+        qos: publish.delivery.qos(),
+        retain: publish.retain,
+        expiry_s: publish.properties.message_expiry(),
+        properties: publish.properties,
+        payload: publish.payload,
     }
 }

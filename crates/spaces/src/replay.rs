@@ -7,12 +7,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crosstie_mqtt::{Properties, QoS, RetainHandling, topic};
+use crosstie_mqtt::{PropertiesBuf, RetainHandling, topic};
 use crosstie_routing::{PassedOn, RetainedQuery};
 use crosstie_topics::{ConnectionKey, Content, Space, Wanted};
 
 use crate::client::Client;
-use crate::crossing::Dynamic;
+use crate::crossing::Encoding;
 use crate::event::{Event, content};
 use crate::events::Translated;
 use crate::figures::{Dropped, Figures};
@@ -27,8 +27,8 @@ enum Paged {
     More,
     /// The client has no room.
     Full,
-    /// A procedure converts the next event, to a topic; the last part is its URI.
-    Encode(Event, String, Dynamic, Arc<str>),
+    /// A procedure converts the next event, whose URI is the last part.
+    Encode(Box<Encoding>, Arc<str>),
 }
 
 /// A retained event as it is read.
@@ -36,12 +36,13 @@ enum Read {
     Message(Found),
     /// It is not for these subscribers.
     Nothing,
-    Encode(Event, String, Dynamic),
+    Encode(Box<Encoding>),
 }
 
 /// A retained event as a message.
 struct Found {
     topic: String,
+    properties: PropertiesBuf,
     payload: Vec<u8>,
     expiry_s: Option<u32>,
 }
@@ -177,9 +178,8 @@ impl SharedSpace {
                     is_full = true;
                     all.put_back(replay);
                 }
-                Paged::Encode(event, topic, dynamic, uri) => {
-                    self.send_encoded(key, &replay, (&event, &topic, &dynamic))
-                        .await;
+                Paged::Encode(one, uri) => {
+                    self.send_encoded(key, &replay, &one).await;
                     replay.after = Some(uri);
                     all.put_back(replay);
                 }
@@ -194,19 +194,15 @@ impl SharedSpace {
     }
 
     /// Sends an event that a procedure converts.
-    async fn send_encoded(
-        &self,
-        key: ConnectionKey,
-        replay: &Replay,
-        (event, topic, dynamic): (&Event, &str, &Dynamic),
-    ) {
-        let encoded = self.encoded(event, topic, dynamic).await;
+    async fn send_encoded(&self, key: ConnectionKey, replay: &Replay, one: &Encoding) {
+        let (event, topic) = (&one.event, &*one.topic);
+        let encoded = self.encoded(event, topic, &one.dynamic).await;
         let Some(octets) = encoded.filter(|octets| !octets.is_empty()) else {
             return Figures::get().count_dropped(Dropped::Payload);
         };
         let content = Content {
             retain: true,
-            ..content(topic, &octets)
+            ..content(topic, &event.properties, &octets)
         };
         let (is_sent, _) = self.enter(|space, now, outbox| {
             let own = space.retained_payload(topic).is_some();
@@ -236,9 +232,7 @@ impl SharedSpace {
             let found = match self.found(&event, &replay.filter) {
                 Read::Message(found) => found,
                 Read::Nothing => continue,
-                Read::Encode(read, topic, dynamic) => {
-                    return (Paged::Encode(read, topic, dynamic, event.topic), steps);
-                }
+                Read::Encode(one) => return (Paged::Encode(one, event.topic), steps),
             };
             let (paged, messages) = self.enter(|space, now, outbox| {
                 let own = space.retained_payload(&found.topic);
@@ -274,9 +268,15 @@ impl SharedSpace {
         let Some(topic) = read.topic().filter(|found| topic::matches(filter, found)) else {
             return Read::Nothing;
         };
-        let payload = match self.translate(read) {
-            Some(Translated::Octets(payload)) => payload,
-            Some(Translated::Later(read, dynamic)) => return Read::Encode(read, topic, dynamic),
+        let (payload, properties) = match self.translate(read) {
+            Some(Translated::Octets(payload, properties)) => (payload, properties),
+            Some(Translated::Later(event, dynamic)) => {
+                return Read::Encode(Box::new(Encoding {
+                    event,
+                    topic,
+                    dynamic,
+                }));
+            }
             None => return Read::Nothing,
         };
         // An empty retained message is none.
@@ -286,6 +286,7 @@ impl SharedSpace {
         let seconds = |ms: u64| u32::try_from(ms.div_ceil(1_000)).unwrap_or(u32::MAX);
         Read::Message(Found {
             topic,
+            properties,
             payload,
             expiry_s: event.left_ms.map(seconds),
         })
@@ -295,12 +296,9 @@ impl SharedSpace {
 impl Found {
     fn as_content(&self) -> Content<'_> {
         Content {
-            topic: &self.topic,
-            qos: QoS::AtLeastOnce,
             retain: true,
             expiry_s: self.expiry_s,
-            properties: Properties::EMPTY,
-            payload: &self.payload,
+            ..content(&self.topic, &self.properties, &self.payload)
         }
     }
 }

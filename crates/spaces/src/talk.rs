@@ -246,9 +246,18 @@ impl Talk {
         self.publish(at, uri, options, arguments.as_payload())
     }
 
-    /// Asks whether the client may publish there.
-    pub(crate) fn may_publish(&mut self, at: (Instant, usize), uri: &str) -> Said {
-        self.publish(at, uri, asking(), Payload::EMPTY)
+    /// Asks whether the client may publish there, in the trace of such options.
+    pub(crate) fn may_publish(
+        &mut self,
+        at: (Instant, usize),
+        uri: &str,
+        options: PublishOptions,
+    ) -> Said {
+        let options = PublishOptions {
+            passthru: options.passthru,
+            ..asking()
+        };
+        self.publish(at, uri, options, Payload::EMPTY)
     }
 
     /// Asks whether the client may subscribe there: the realm makes no subscription for its session.

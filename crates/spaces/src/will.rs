@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crosstie_front::end_reason::EndReason;
+use crosstie_wamp::PublishOptions;
 
 use crate::bridge::options;
 use crate::crossing::{Converted, Dynamic, converted};
@@ -66,24 +67,27 @@ impl LastWord {
         let at = (Instant::now(), payload.len());
         let Some(uri) = names::uri(topic) else {
             Figures::get().count_dropped(Dropped::NoUri);
-            let said = self.talk.may_publish(at, &names::nearest_uri(topic));
-            return Next::Done(said);
+            let uri = names::nearest_uri(topic);
+            return Next::Done(self.talk.may_publish(at, &uri, self.options()));
         };
         let mapping = &self.ground.endpoint.options.mapping;
         let realm = self.ground.space.bridge.realm();
         let limits = &self.ground.limits();
         Next::Done(match converted(mapping, realm, &uri, payload, limits) {
             Converted::Arguments(arguments) => self.route(at, &uri, &arguments),
-            Converted::Stays => self.talk.may_publish(at, &uri),
+            Converted::Stays => self.talk.may_publish(at, &uri, self.options()),
             Converted::Unfit => unfit(),
             Converted::Later(dynamic) => return Next::Decode(dynamic, uri),
         })
     }
 
     fn route(&mut self, at: (Instant, usize), uri: &str, arguments: &Arguments) -> Said {
-        let will = &self.will;
-        let options = options(will.retain, will.expiry_s, will.payload.is_empty());
+        let options = self.options();
         self.talk.publish_arguments(at, uri, options, arguments)
+    }
+
+    fn options(&self) -> PublishOptions {
+        options(&self.will.as_content())
     }
 
     fn publish_later(mut self, wait: Wait, why: EndReason) {
