@@ -16,8 +16,11 @@ pub struct OpenSpans {
     count: AtomicUsize,
 }
 
-/// Further ones are dropped and counted.
+/// Maximum number of a realm. Further ones are dropped and counted.
 const OPEN_MAX: usize = 8_192;
+
+/// Maximum number of one caller, so that it leaves room for others.
+const CALLER_MAX: usize = OPEN_MAX / 8;
 
 impl OpenSpans {
     /// Whether there are any.
@@ -28,19 +31,18 @@ impl OpenSpans {
 
     /// Keeps the span of a call until its end. A request that is already open keeps its span.
     pub fn open(&self, caller: usize, request: u64, span: Span) {
-        if self.count.load(Ordering::Relaxed) >= OPEN_MAX {
+        let mut callers = self.callers.lock();
+        let own = callers.get(&caller);
+        if own.is_some_and(|own| own.contains_key(&request)) {
+            return;
+        }
+        let is_spent = own.is_some_and(|own| own.len() >= CALLER_MAX);
+        if is_spent || self.count.load(Ordering::Relaxed) >= OPEN_MAX {
             queue::note_dropped();
             return;
         }
-        let mut callers = self.callers.lock();
-        callers
-            .entry(caller)
-            .or_default()
-            .entry(request)
-            .or_insert_with(|| {
-                self.count.fetch_add(1, Ordering::Relaxed);
-                span
-            });
+        callers.entry(caller).or_default().insert(request, span);
+        self.count.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Ends the span of a call, if it has one.
