@@ -11,10 +11,14 @@ from rig.waiting import DEADLINE_S
 
 
 class Site:
-    """A server that keeps what it is asked, and answers as its paths say."""
+    """A server that keeps what it is asked, and answers as its paths say.
+
+    `refusals` are statuses and headers of the next answers.
+    """
 
     def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self.requests: queue.Queue[dict] = queue.Queue()
+        self.refusals: list[tuple[int, dict[str, str]]] = []
         self.held = threading.Event()
         site = self
 
@@ -30,7 +34,11 @@ class Site:
                 if self.path.startswith("/held"):
                     site.held.wait(DEADLINE_S)
                 content = b"x" * 300_000 if self.path == "/long" else "é".encode()
-                self.send_response(404 if self.path == "/missing" else 200)
+                usual = 404 if self.path == "/missing" else 200, {}
+                status, more = site.refusals.pop(0) if site.refusals else usual
+                self.send_response(status)
+                for name, value in more.items():
+                    self.send_header(name, value)
                 if self.path == "/away":
                     self.send_header("Location", "http://127.0.0.1:1/")
                 self.send_header("X-Two", "1")
