@@ -12,6 +12,8 @@ import pytest
 from rig import config
 from rig.http import Http
 from rig.http_site import Site
+from rig.mqtt_peer import Peer
+from rig.mqtt_wire import Will
 from rig.pika_client import connect
 from rig.rawsocket import RawSocket
 from rig.router import Router, binary
@@ -93,12 +95,24 @@ def join(router: Router) -> RawSocket:
 
 def assert_child(span: dict, name: str, **attributes: str) -> None:
     """Check a span of the trace, which has succeeded."""
+    assert span["status"] == {}
+    assert "error.type" not in span["attributes"]
+    assert_in_trace(span, name, **attributes)
+
+
+def assert_failed(span: dict, name: str, kind: str, why: str) -> None:
+    """Check a span of the trace, which has failed."""
+    assert span["status"] == {"code": 2, "message": why}
+    assert_in_trace(span, name, error_type=kind)
+
+
+def assert_in_trace(span: dict, name: str, **attributes: str) -> None:
+    """Check a span of the trace."""
     assert span["name"] == name
     assert (span["traceId"], span["parentSpanId"]) == (TRACE, SENDER)
     assert len(span["spanId"]) == len(SENDER)
     assert span["spanId"] != SENDER
     assert int(span["startTimeUnixNano"]) <= int(span["endTimeUnixNano"])
-    assert span["status"] == {}
     found = {name.replace(".", "_"): value for name, value in span["attributes"].items()}
     assert attributes.items() <= found.items()
 
@@ -131,13 +145,17 @@ def test_what_fails_says_why(start_router, collector):
         with join(router) as caller:
             caller.ask(CALL, SAMPLED, "com.example.absent")
             caller.hear(ERROR)
-            failed = collector.span()
-            why = {"code": 2, "message": "wamp.error.no_such_procedure"}
-            assert (failed["name"], failed["status"]) == ("call com.example.absent", why)
+            why = "wamp.error.no_such_procedure"
+            assert_failed(collector.span(), "call com.example.absent", why, why)
+            caller.ask(CALL, SAMPLED, "com.example.traced")
+            own = "com.example.error.sold_out"
+            callee.say(ERROR, INVOCATION, callee.hear(INVOCATION)[1], {}, own)
+            caller.hear(ERROR)
+            assert_failed(collector.span(), "call com.example.traced", own, own)
             caller.ask(CALL, SAMPLED, "com.example.traced")
             callee.hear(INVOCATION)
-        left = collector.span()
-        assert left["status"] == {"code": 2, "message": "the caller has left"}
+        why = ("caller_left", "the caller has left")
+        assert_failed(collector.span(), "call com.example.traced", *why)
 
 
 @pytest.mark.parametrize("mode", ["skip", "killnowait"])
@@ -150,8 +168,8 @@ def test_a_canceled_call_without_an_answer_ends(start_router, collector, mode):
         call = caller.ask(CALL, SAMPLED, "com.example.traced")
         callee.hear(INVOCATION)
         caller.say(CANCEL, call, {"mode": mode})
-        ended = collector.span()
-        assert ended["status"] == {"code": 2, "message": "wamp.error.canceled"}
+        why = "wamp.error.canceled"
+        assert_failed(collector.span(), "call com.example.traced", why, why)
 
 
 def test_a_late_part_of_a_call_has_no_span(start_router, collector):
@@ -271,6 +289,178 @@ def test_messages_of_amqp(start_router, collector):
             for verb in ("publish", "get"):
                 sized = {"messaging_message_body_size": size}
                 assert_child(collector.span(), f"{verb} traced", **sized)
+
+
+def test_what_amqp_refuses_or_returns_has_a_reply_code(start_router, collector):
+    router = start_router(node(collector.endpoint, amqp()))
+    headers = pika.BasicProperties(headers={"traceparent": CONTEXT})
+    with connect(router.address("amqp")) as connection:
+        channel = connection.channel()
+        channel.basic_publish("amq.direct", "nowhere", b"body", headers, mandatory=True)
+        published, returned = collector.named("publish amq.direct", "return amq.direct")
+        assert_child(published, "publish amq.direct")
+        assert_failed(returned, "return amq.direct", "312", "NO_ROUTE")
+        for body in (b"body", bytes(300_000)):
+            channel = connection.channel()
+            channel.basic_publish("absent", "key", body, headers)
+            with pytest.raises(pika.exceptions.ChannelClosedByBroker):
+                channel.queue_declare("", exclusive=True)
+            why = "NOT_FOUND - no exchange 'absent' in vhost '/'"
+            assert_failed(collector.span(), "publish absent", "404", why)
+
+
+def test_a_caller_has_a_share_of_the_open_spans(start_router, collector):
+    router = start_router(node(collector.endpoint))
+    with join(router) as caller, join(router) as other, join(router) as callee:
+        callee.register("com.example.traced")
+        for _ in range(1_025):
+            caller.ask(CALL, SAMPLED, "com.example.traced")
+        await_true("the last", lambda: router.metric("spans_total", outcome="dropped") == 1)
+        other.ask(CALL, SAMPLED, "wamp.session.count")
+        other.hear(RESULT)
+        assert_child(collector.span(), "call wamp.session.count")
+
+
+def test_a_collector_that_names_a_time_is_asked_again(start_router, collector):
+    router = start_router(node(collector.endpoint))
+
+    def exported(outcome: str) -> float:
+        return router.metric("spans_total", outcome=outcome)
+
+    with join(router) as session:
+        for number, status in enumerate((503, 429), 1):
+            # The second attempt fails, too. A collector that fails, and names no time, has one.
+            collector.refusals += [(status, {"Retry-After": "0"})] * 2 + [(status, {})]
+            for procedure in ("count", "list"):
+                session.ask(CALL, SAMPLED, f"wamp.session.{procedure}")
+                session.hear(RESULT)
+                failed = 2 * number - (procedure == "count")
+                await_true("the failure", lambda failed=failed: exported("failed") == failed)
+            collector.refusals += [(status, {"Retry-After": "1"})]
+            session.ask(CALL, SAMPLED, "wamp.session.get")
+            session.hear(ERROR)
+            await_true("the export", lambda number=number: exported("exported") == number)
+            names = [collector.span()["name"].rpartition(".")[2] for _ in range(5)]
+            assert names == ["count", "count", "list", "get", "get"]
+    assert collector.requests.empty()
+
+
+def test_a_stop_does_not_wait_for_the_time_that_a_collector_names(start_router, collector):
+    router = start_router(node(collector.endpoint))
+    collector.refusals += [(503, {"Retry-After": "86400"})]
+    with join(router) as session:
+        session.ask(CALL, SAMPLED, "wamp.session.count")
+        session.hear(RESULT)
+        assert_child(collector.span(), "call wamp.session.count")
+        session.ask(CALL, SAMPLED, "wamp.session.list")
+        session.hear(RESULT)
+    router.stop()
+    for name in ("count", "list"):
+        assert_child(collector.span(), f"call wamp.session.{name}")
+    assert collector.requests.empty()
+
+
+# The look-up of a host whose name servers never answer.
+HANGS = """
+#include <fcntl.h>
+#include <netdb.h>
+#include <unistd.h>
+int getaddrinfo(const char *n, const char *s, const struct addrinfo *h, struct addrinfo **r)
+{
+    creat("looks-up", 0600);
+    for (;;) pause();
+}
+"""
+
+
+def test_a_look_up_that_hangs_holds_up_no_stop(start_router, tmp_path, monkeypatch):
+    source, library = tmp_path / "hangs.c", tmp_path / "hangs.so"
+    source.write_text(HANGS)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
+    monkeypatch.setenv("LD_PRELOAD", str(library))
+    router = start_router(node("http://collector.test:4318/v1/traces"))
+    with join(router) as session:
+        session.ask(CALL, SAMPLED, "wamp.session.count")
+        session.hear(RESULT)
+        await_true("the look-up", (router.directory / "looks-up").exists)
+    router.stop()
+
+
+def mqtt(name: str, **options: object) -> dict:
+    return {"type": "mqtt", "id": name, "endpoint": config.tcp(), "options": options}
+
+
+def test_mqtt_in_a_realm(start_router, collector):
+    joint = {"id": "out", "realm": "realm1", "role": "anonymous", "user": "guest", "vhost": "/"}
+    joint.update(type="topic-to-exchange", topic="com.example.topic", exchange="out")
+    whole = node(collector.endpoint, amqp(), mqtt("mqtt", realm="realm1"))
+    whole["workers"][0]["joints"] = [joint]
+    router = start_router(whole)
+    router.await_log(lambda line: line.text == "Joint 'out' is there")
+    user = [("traceparent", CONTEXT), ("tracestate", "a=1"), ("other", "1")]
+    details = {"_traceparent": CONTEXT, "_tracestate": "a=1"}
+    with (
+        connect(router.address("amqp")) as connection,
+        join(router) as session,
+        Peer.to(router.address("mqtt")) as client,
+    ):
+        channel = connection.channel()
+        channel.queue_declare("end")
+        channel.queue_bind("end", "out", "#")
+        client.connect("client")
+        session.subscribe("com.example", match="prefix")
+        client.publish("com/example/topic", b"1", 1, user_property=user)
+        heard = session.hear(EVENT)[3]
+        assert details.items() <= heard.items()
+        assert "other" not in heard
+        published, routed = collector.named("publish com.example.topic", "publish out")
+        assert_child(published, "publish com.example.topic", crosstie_realm="realm1")
+        assert_child(routed, "publish out", crosstie_vhost="/")
+        properties = next(iter(channel.consume("end", auto_ack=True)))[1]
+        assert properties.headers["traceparent"] == CONTEXT
+        assert properties.headers["tracestate"] == "a=1"
+        assert_child(collector.span(), "deliver out")
+        # A topic without a URI: the realm decides on the nearest one.
+        client.publish("com//example", b"2", 1, user_property=user)
+        assert_child(collector.span(), "publish com._.example")
+        client.subscribe("com/example/+", qos=1)
+        for options in ({}, {"retain": True}):
+            session.ask(PUBLISH, {**details, **options}, "com.example.b", ["3"])
+            message = client.message()
+            assert (message.topic, message.payload) == ("com/example/b", b"3")
+            assert message.properties == {"user_property": user[:2]}
+            assert_child(collector.span(), "publish com.example.b")
+        client.unsubscribe("com/example/+")
+        client.subscribe("com/example/#", qos=1)
+        retained = client.message()
+        assert retained.retain
+        assert retained.properties == {"user_property": user[:2]}
+        will = Will("com/example/will", b"4", properties={"user_property": user})
+        with Peer.to(router.address("mqtt")) as leaving:
+            leaving.connect("leaving", will=will)
+        assert details.items() <= session.hear(EVENT)[3].items()
+
+
+def test_mqtt_in_a_vhost(start_router, collector):
+    whole = node(collector.endpoint, amqp(), mqtt("mqtt", vhost="/", anonymous_user="guest"))
+    whole["workers"][0]["amqp"] = {"users": [{"name": "guest", "password": "guest"}]}
+    router = start_router(whole)
+    user = [("traceparent", CONTEXT), ("tracestate", "a=1")]
+    with connect(router.address("amqp")) as connection, Peer.to(router.address("mqtt")) as client:
+        channel = connection.channel()
+        channel.queue_declare("end")
+        channel.queue_bind("end", "amq.topic", "#")
+        client.connect("client")
+        client.publish("a/b", b"1", 1, user_property=user)
+        properties = next(iter(channel.consume("end", auto_ack=True)))[1]
+        assert dict(user).items() <= properties.headers.items()
+        for found in collector.named("publish amq.topic", "deliver amq.topic"):
+            assert_child(found, found["name"], crosstie_vhost="/")
+        channel.cancel()
+        client.subscribe("c", qos=1)
+        channel.basic_publish("amq.topic", "c", b"2", pika.BasicProperties(headers=dict(user)))
+        assert client.message().properties == {"user_property": user}
+        collector.named("publish amq.topic", "deliver amq.topic")
 
 
 def test_a_collector_that_fails_stops_nobody(start_router, collector):

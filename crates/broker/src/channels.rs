@@ -166,13 +166,12 @@ impl Channels {
                     let (vhost, now, outbox) = turn.enter();
                     vhost.publish(now, key, publish, whole.properties, whole.body, outbox)
                 });
+                if published.is_err() && peer.awaits_right(broker) {
+                    return Ok(Handled::Yield { consumed: 0 });
+                }
+                spans::end_published(span, published.as_ref().copied());
                 if let Err(fault) = published {
-                    if peer.awaits_right(broker) {
-                        return Ok(Handled::Yield { consumed: 0 });
-                    }
                     self.fail(place, key, peer, turn, fault)?;
-                } else {
-                    spans::end_published(span);
                 }
                 let consumed = consumed + whole.consumed;
                 Ok(Handled::Done { consumed })
@@ -255,9 +254,6 @@ impl Channels {
         let span = spans::begin_published(peer.vhost.name(), names, content.properties(), body);
         let (vhost, now, outbox) = turn.enter();
         let published = vhost.publish_content(now, key, &content, mandatory, immediate, outbox);
-        if published.is_ok() {
-            spans::end_published(span);
-        }
         if published.is_err() && peer.wants_right() {
             // Its last frame is handled again when the answer is there.
             let assembly = Assembly::again(content, bytes, mandatory, immediate, now_s());
@@ -268,6 +264,7 @@ impl Channels {
             };
             return published;
         }
+        spans::end_published(span, published.as_ref().copied());
         turn.forget_later(content);
         published
     }

@@ -168,8 +168,10 @@ impl Guest {
         let answered = self.act(true, |vhost, now, channel, outbox| {
             vhost.publish(now, channel, publish, properties, body, outbox)
         });
-        if matches!(answered, Answered::Done) {
-            spans::end_published(span);
+        match &answered {
+            Answered::Done => spans::end_published(span, Ok(())),
+            Answered::Refused(fault) => spans::end_published(span, Err(fault)),
+            Answered::Waits | Answered::Over => {}
         }
         answered
     }

@@ -2,7 +2,8 @@
 //! written for its consumer.
 
 use crosstie_amqp::{Method, Properties};
-use crosstie_spans::{Context, Span};
+use crosstie_queues::Fault;
+use crosstie_spans::{Context, Failure, Span};
 
 /// The header that brings a context.
 const PARENT: &str = "traceparent";
@@ -21,11 +22,12 @@ pub(crate) fn begin_published(
     }
 }
 
-/// Ends the span of a publication that was accepted.
+/// Ends the span of a publication that was accepted or refused.
 #[inline]
-pub(crate) fn end_published(span: Option<Box<Span>>) {
+pub(crate) fn end_published(span: Option<Box<Span>>, outcome: Result<(), &Fault>) {
     if let Some(span) = span {
-        span.record();
+        let failure = outcome.err().map(|fault| (fault.code.code(), &*fault.text));
+        record(*span, failure);
     }
 }
 
@@ -39,14 +41,29 @@ pub(crate) fn note_sent(vhost: &str, method: &Method<'_>, properties: Properties
 
 #[cold]
 fn record_sent(vhost: &str, method: &Method<'_>, properties: Properties<'_>, body: usize) {
-    let (verb, source) = match method {
-        Method::BasicDeliver(sent) => ("deliver", (sent.exchange, sent.routing_key)),
-        Method::BasicGetOk(sent) => ("get", (sent.exchange, sent.routing_key)),
-        Method::BasicReturn(sent) => ("return", (sent.exchange, sent.routing_key)),
+    let (verb, source, failure) = match method {
+        Method::BasicDeliver(sent) => ("deliver", (sent.exchange, sent.routing_key), None),
+        Method::BasicGetOk(sent) => ("get", (sent.exchange, sent.routing_key), None),
+        Method::BasicReturn(sent) => {
+            let failure = (sent.reply_code, sent.reply_text);
+            ("return", (sent.exchange, sent.routing_key), Some(failure))
+        }
         _ => return,
     };
     if let Some(span) = begin(vhost, verb, source, properties, body) {
-        span.record();
+        record(*span, failure);
+    }
+}
+
+/// Ends a span; a failure is a reply code and its text.
+#[cold]
+fn record(span: Span, failure: Option<(u16, &str)>) {
+    match failure {
+        Some((code, why)) => {
+            let kind = code.to_string();
+            span.failed(Failure { kind: &kind, why }).record();
+        }
+        None => span.record(),
     }
 }
 

@@ -5,7 +5,7 @@ use std::ptr;
 use std::sync::Arc;
 
 use crosstie_routing::{Refused, error};
-use crosstie_spans::{Context, OpenSpans, Span};
+use crosstie_spans::{Context, Failure, OpenSpans, Span};
 use crosstie_transport::Connection;
 use crosstie_wamp::{Dict, Message, MessageType, RequestId};
 
@@ -15,7 +15,15 @@ use crate::peer::Peer;
 /// The option that brings a context.
 const PARENT: &str = "_traceparent";
 
-const CALLER_LEFT: &str = "the caller has left";
+const CALLER_LEFT: Failure<'_> = Failure {
+    kind: "caller_left",
+    why: "the caller has left",
+};
+
+const NOT_SENT: Failure<'_> = Failure {
+    kind: "answer_not_sent",
+    why: "the answer could not be sent",
+};
 
 /// Begins the span of a message that belongs to a sampled trace.
 #[inline]
@@ -81,7 +89,8 @@ pub(super) fn settle(
             spans.forget(place(caller), request.0);
         }
         Message::Cancel { request, .. } if !is_open(*request) => {
-            spans.end(place(caller), request.0, Some(error::CANCELED));
+            let canceled = Failure::of_uri(error::CANCELED);
+            spans.end(place(caller), request.0, Some(canceled));
         }
         _ => {}
     }
@@ -91,7 +100,7 @@ pub(super) fn settle(
 #[cold]
 pub(super) fn end_published(span: Span, is_denied: bool) {
     match is_denied {
-        true => span.failed(error::NOT_AUTHORIZED).record(),
+        true => span.failed(Failure::of_uri(error::NOT_AUTHORIZED)).record(),
         false => span.record(),
     }
 }
@@ -126,13 +135,13 @@ pub(super) fn end_answered(
             request,
             error,
             ..
-        } => (request, Some(&**error)),
+        } => (request, Some(Failure::of_uri(error))),
         _ => return,
     };
     let failure = match sent {
         // An error follows in its place.
         Err(Refused::TooLong | Refused::Unrepresentable(_)) if failure.is_none() => return,
-        Err(_) => Some("the answer could not be sent"),
+        Err(_) => Some(NOT_SENT),
         Ok(()) => failure,
     };
     spans.end(place(&to.connection), request.0, failure);

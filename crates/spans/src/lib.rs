@@ -18,4 +18,4 @@ mod span;
 pub use context::Context;
 pub use open::OpenSpans;
 pub use queue::{Counts, FULL_BATCH, Taker, counts, is_on, note_exported};
-pub use span::{Attribute, Span};
+pub use span::{Attribute, Failure, Span};

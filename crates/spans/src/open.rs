@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use parking_lot::Mutex;
 
 use crate::queue;
-use crate::span::Span;
+use crate::span::{Failure, Span};
 
 /// The open spans of one realm, by caller and request.
 #[derive(Debug, Default)]
@@ -46,7 +46,7 @@ impl OpenSpans {
     }
 
     /// Ends the span of a call, if it has one.
-    pub fn end(&self, caller: usize, request: u64, failure: Option<&str>) {
+    pub fn end(&self, caller: usize, request: u64, failure: Option<Failure<'_>>) {
         if let Some(span) = self.remove(caller, request) {
             record(span, failure);
         }
@@ -69,7 +69,7 @@ impl OpenSpans {
     }
 
     /// Ends the spans of all calls of a caller that has left.
-    pub fn end_all(&self, caller: usize, failure: &str) {
+    pub fn end_all(&self, caller: usize, failure: Failure<'_>) {
         if !self.has_some() {
             return;
         }
@@ -92,9 +92,9 @@ impl OpenSpans {
     }
 }
 
-fn record(span: Span, failure: Option<&str>) {
+fn record(span: Span, failure: Option<Failure<'_>>) {
     match failure {
-        Some(why) => span.failed(why).record(),
+        Some(failure) => span.failed(failure).record(),
         None => span.record(),
     }
 }

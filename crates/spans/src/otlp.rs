@@ -85,7 +85,7 @@ fn attribute(name: &str, value: Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Context;
+    use crate::{Context, Failure};
 
     #[test]
     fn a_request_has_the_form_of_otlp() {
@@ -96,7 +96,10 @@ mod tests {
         let mut span = Span::new(context, "call", "com.a")
             .with_text("realm", "r")
             .with_number("bytes", 5)
-            .failed("wamp.error.no_such_procedure");
+            .failed(Failure {
+                kind: "404",
+                why: "NOT_FOUND",
+            });
         (span.id, span.begun, span.ended) = (0x3c, 7, 9);
         let source = Source {
             service: "s".to_owned(),
@@ -122,8 +125,9 @@ mod tests {
             "attributes": [
                 {"key": "realm", "value": {"stringValue": "r"}},
                 {"key": "bytes", "value": {"intValue": "5"}},
+                {"key": "error.type", "value": {"stringValue": "404"}},
             ],
-            "status": {"code": 2, "message": "wamp.error.no_such_procedure"},
+            "status": {"code": 2, "message": "NOT_FOUND"},
         });
         assert_eq!(resource["scopeSpans"][0]["spans"], json!([expected]));
     }

@@ -19,6 +19,14 @@ pub struct Span {
     pub(crate) failure: Option<String>,
 }
 
+/// Why something has failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failure<'a> {
+    /// One of few: an error's URI, a reply code.
+    pub kind: &'a str,
+    pub why: &'a str,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Attribute {
     Text(String),
@@ -27,6 +35,16 @@ pub enum Attribute {
 
 /// Maximum length of a text in bytes.
 const TEXT_BYTES_MAX: usize = 256;
+
+impl<'a> Failure<'a> {
+    /// An error that is known by its URI.
+    pub fn of_uri(uri: &'a str) -> Self {
+        Self {
+            kind: uri,
+            why: uri,
+        }
+    }
+}
 
 impl Span {
     pub(crate) fn new(context: Context, verb: &str, subject: &str) -> Self {
@@ -58,9 +76,10 @@ impl Span {
 
     /// The span of something that has failed.
     #[must_use]
-    pub fn failed(mut self, why: &str) -> Self {
-        self.failure = Some(cut(why).to_owned());
-        self
+    pub fn failed(self, failure: Failure<'_>) -> Self {
+        let mut span = self.with_text("error.type", failure.kind);
+        span.failure = Some(cut(failure.why).to_owned());
+        span
     }
 }
 
@@ -100,11 +119,14 @@ mod tests {
         let long = "é".repeat(1000);
         let span = Span::new(CONTEXT, "call", &long)
             .with_text("why", &long)
-            .failed(&long);
+            .failed(Failure::of_uri(&long));
         assert!(span.name.len() < 300, "{}", span.name.len());
         assert_eq!(span.failure.as_ref().map(String::len), Some(256));
         let text = Attribute::Text("é".repeat(128));
-        assert_eq!(span.attributes, [("why", text)]);
+        assert_eq!(
+            span.attributes,
+            [("why", text.clone()), ("error.type", text)]
+        );
     }
 
     #[test]
