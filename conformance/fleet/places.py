@@ -127,9 +127,15 @@ class Crosstie(Place):
 
     name = "crosstie"
 
-    def __init__(self, directory: Path, amqp: dict | None = None, **options: object) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        amqp: dict | None = None,
+        limits: dict | None = None,
+        **options: object,
+    ) -> None:
         self.directory = directory
-        self.settings = configuration(amqp or {}, options)
+        self.settings = {**configuration(amqp or {}, options), "limits": limits or {}}
         self.router = Router(directory, config=copy.deepcopy(self.settings))
         self._look()
         assert self.api.ask("PUT", "topic-permissions/%2F/limited", TOPICS).status == 201

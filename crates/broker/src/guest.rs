@@ -20,7 +20,7 @@ use crosstie_front::cause::Facts;
 use crosstie_front::end_reason::EndReason;
 use crosstie_front::report;
 use crosstie_front::watch::WatchKey;
-use crosstie_queues::{ChannelKey, Fault, Time, Vhost};
+use crosstie_queues::{ChannelKey, Fault, MessageContent, RetainedMax, Time, Vhost};
 use crosstie_transport::{Connection, ConnectionLimits};
 
 pub use self::admit::{Admission, Admitted, NotAdmitted, Proof, admit};
@@ -155,25 +155,41 @@ impl Guest {
         turn.finish();
     }
 
-    /// Publishes a message. Its confirm comes as a frame.
+    /// Publishes a message, and retains it for its routing key if there are bounds for that: without a body, it removes the
+    /// retained one. The confirm, which waits for both, comes as a frame. The second value is false if there was no room.
     pub fn publish(
         &mut self,
         publish: &BasicPublish<'_>,
-        properties: MessageProperties<'_>,
-        body: &[u8],
-    ) -> Answered {
+        (properties, body): (MessageProperties<'_>, &[u8]),
+        retained: Option<RetainedMax>,
+    ) -> (Answered, bool) {
         let names = (publish.exchange, publish.routing_key);
         let vhost = self.open.peer().vhost.name();
         let span = spans::begin_published(vhost, names, properties, body.len());
+        let mut has_room = true;
         let answered = self.act(true, |vhost, now, channel, outbox| {
-            vhost.publish(now, channel, publish, properties, body, outbox)
+            let Some(max) = retained else {
+                return vhost.publish(now, channel, publish, properties, body, outbox);
+            };
+            let content = (properties, body);
+            has_room = vhost.publish_retained(now, channel, publish, content, max, outbox)?;
+            Ok(())
         });
         match &answered {
             Answered::Done => spans::end_published(span, Ok(())),
             Answered::Refused(fault) => spans::end_published(span, Err(fault)),
             Answered::Waits | Answered::Over => {}
         }
-        answered
+        (answered, has_room)
+    }
+
+    /// The message that a routing key retains.
+    pub fn retained(&self, routing_key: &str) -> Option<Arc<MessageContent>> {
+        let mut turn = self.open.peer().vhost.turn(Instant::now());
+        let (vhost, now, _) = turn.enter();
+        let found = vhost.retained(now, routing_key).map(Arc::clone);
+        turn.finish();
+        found
     }
 
     /// Whether the client may publish there: for what the vhost publishes later in its name.

@@ -99,7 +99,7 @@ pub use crosstie_metadata::{
     Change, Entry, Metadata, Origin, Outcome, PolicyKind, Refusal, RefusalKind, UserLimit,
     VhostLimit,
 };
-pub use crosstie_queues::{DeleteIf, Fault, SIZES, Sizes};
+pub use crosstie_queues::{DeleteIf, Fault, MessageContent, RetainedMax, SIZES, Sizes};
 pub use definitions::try_import;
 pub use flow::Resource;
 pub use metrics::{register as register_metrics, totals, vhost_times};

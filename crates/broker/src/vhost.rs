@@ -137,6 +137,11 @@ impl SharedVhost {
         self.latency.last()
     }
 
+    /// Number of retained messages, and their bytes.
+    pub fn retained_counts(&self) -> (usize, usize) {
+        self.lock().retained_counts()
+    }
+
     /// Times and sizes for the metrics.
     pub(super) fn times(&self) -> VhostTimes {
         let (queue_waits, (sizes, published)) = {

@@ -3,21 +3,21 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
+use crosstie_broker::RetainedMax;
 use crosstie_broker::vhost::SharedVhost;
 use parking_lot::Mutex;
 
 use crate::member::Member;
-use crate::retained::Store;
 
 /// Clients with their users, by identifier.
 type Clients = BTreeMap<String, (Arc<str>, Arc<Member>)>;
 
-/// The MQTT clients of one vhost, by identifier, and its retained messages.
+/// The MQTT clients of one vhost, by identifier.
 pub(crate) struct Fleet {
-    /// One of the same name that is opened later has clients and messages of its own.
+    /// One of the same name that is opened later has clients of its own.
     vhost: Weak<SharedVhost>,
     clients: Mutex<Clients>,
-    pub(crate) retained: Mutex<Store>,
+    pub(crate) retained_max: RetainedMax,
 }
 
 /// The contents of a fleet, for the metrics.
@@ -32,11 +32,11 @@ pub struct FleetCounts {
 pub(crate) struct OfAnother;
 
 impl Fleet {
-    pub(crate) fn new(vhost: &Arc<SharedVhost>, (messages_max, bytes_max): (usize, usize)) -> Self {
+    pub(crate) fn new(vhost: &Arc<SharedVhost>, retained_max: RetainedMax) -> Self {
         Self {
             vhost: Arc::downgrade(vhost),
             clients: Mutex::default(),
-            retained: Mutex::new(Store::new(messages_max, bytes_max)),
+            retained_max,
         }
     }
 
@@ -80,11 +80,13 @@ impl Fleet {
 
     pub(crate) fn counts(&self) -> FleetCounts {
         let connections = self.clients.lock().len();
-        let retained = self.retained.lock();
+        let vhost = self.vhost.upgrade();
+        let (retained_messages, retained_bytes) =
+            vhost.map_or((0, 0), |vhost| vhost.retained_counts());
         FleetCounts {
             connections,
-            retained_messages: retained.len(),
-            retained_bytes: retained.bytes(),
+            retained_messages,
+            retained_bytes,
         }
     }
 }

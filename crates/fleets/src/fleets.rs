@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crosstie_broker::Broker;
 use crosstie_broker::vhost::SharedVhost;
+use crosstie_broker::{Broker, RetainedMax};
 use crosstie_config::Limits;
 use crosstie_front::serve::{Arrival, Endpoint, HandedOver, serve};
 use crosstie_realms::entrance::Entrance;
@@ -31,8 +31,7 @@ pub(crate) struct Bounds {
     /// Maximum and default time for which the session of an absent client is kept, in seconds.
     pub(crate) expiry_s_max: u32,
     pub(crate) expiry_3_s: u32,
-    retained_messages_max: usize,
-    retained_bytes_max: usize,
+    retained_max: RetainedMax,
 }
 
 /// MQTT of a vhost, on a listener of its own.
@@ -47,8 +46,10 @@ impl Fleets {
             bounds: Bounds {
                 expiry_s_max: limits.mqtt_session_expiry_seconds_max,
                 expiry_3_s: limits.mqtt_session_expiry_3_seconds,
-                retained_messages_max: limits.mqtt_retained_messages_max,
-                retained_bytes_max: limits.mqtt_retained_bytes_max,
+                retained_max: RetainedMax {
+                    messages: limits.mqtt_retained_messages_max,
+                    bytes: limits.mqtt_retained_bytes_max,
+                },
             },
             fleets: Mutex::default(),
         })
@@ -89,11 +90,7 @@ impl Fleets {
             return Arc::clone(found);
         }
         fleets.retain(|_, fleet| !fleet.is_gone());
-        let bounds = (
-            self.bounds.retained_messages_max,
-            self.bounds.retained_bytes_max,
-        );
-        let fleet = Arc::new(Fleet::new(vhost, bounds));
+        let fleet = Arc::new(Fleet::new(vhost, self.bounds.retained_max));
         fleets.insert(vhost.name().to_string(), Arc::clone(&fleet));
         fleet
     }

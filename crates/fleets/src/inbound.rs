@@ -9,7 +9,7 @@ use crosstie_spaces::{Dropped, End, Figures};
 
 use crate::deliveries::now_s;
 use crate::ground::Ground;
-use crate::methods::{retain, send};
+use crate::methods::send;
 use crate::names;
 use crate::open::{Open, Progress};
 use crate::properties;
@@ -51,7 +51,14 @@ impl Open {
             return Err(End::Begun);
         };
         let exchange = &ground.options().exchange;
-        match send(guest, exchange, &key, &properties, publish.payload) {
+        let retained = publish.retain.then_some(self.fleet.retained_max);
+        match send(
+            guest,
+            (exchange, &key),
+            &properties,
+            publish.payload,
+            retained,
+        ) {
             Answered::Done => {
                 inner.session.note_published(id.map(|id| Owed { id, qos }));
                 self.member.note_owed(&mut inner.session);
@@ -61,9 +68,6 @@ impl Open {
             Answered::Refused(fault) => {
                 return self.refuse(publish, reason(&fault), &fault.text);
             }
-        }
-        if publish.retain {
-            retain(&self.fleet, &key, &properties, publish.payload);
         }
         Ok(Progress::Done)
     }

@@ -9,8 +9,7 @@
 //!                                                                                       └───────────────┘
 //! ```
 //!
-//! A fleet is the MQTT clients of one vhost: it knows them by identifier, and has the retained messages. All other state is
-//! the vhost's.
+//! A fleet is the MQTT clients of one vhost, by identifier. All other state is the vhost's.
 
 mod deliveries;
 mod fleet;
@@ -23,7 +22,6 @@ mod methods;
 mod names;
 mod open;
 mod properties;
-mod retained;
 mod session;
 mod subscribing;
 mod will;

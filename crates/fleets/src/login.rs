@@ -143,6 +143,7 @@ fn refusal(login: &LoggingIn, refused: &NotAdmitted) -> End {
         ),
         NotAdmitted::Limit(text) => (End::Reason(ReasonCode::QuotaExceeded), "limit", text),
         NotAdmitted::Elsewhere(text) => (End::Silent, "no_owner", text),
+        NotAdmitted::Starting(text) => (End::Silent, "starting", text),
     };
     say_refused(login, cause, text);
     end

@@ -2,26 +2,25 @@
 
 use crosstie_amqp::Properties;
 use crosstie_amqp::method::{BasicPublish, QueueDelete};
+use crosstie_broker::RetainedMax;
 use crosstie_broker::guest::{Answered, Guest};
 use crosstie_spaces::{Dropped, Figures};
 
-use crate::fleet::Fleet;
-
+/// Publishes a message, and retains it if there are bounds for that.
 pub(crate) fn send(
     guest: &mut Guest,
-    exchange: &str,
-    key: &str,
+    (exchange, key): (&str, &str),
     properties: &[u8],
     body: &[u8],
+    retained: Option<RetainedMax>,
 ) -> Answered {
     let publish = BasicPublish::to(exchange, key);
-    guest.publish(&publish, Properties::from_checked_bytes(properties), body)
-}
-
-pub(crate) fn retain(fleet: &Fleet, key: &str, properties: &[u8], body: &[u8]) {
-    if !fleet.retained.lock().set(key, properties, body) {
+    let content = (Properties::from_checked_bytes(properties), body);
+    let (answered, has_room) = guest.publish(&publish, content, retained);
+    if !has_room {
         Figures::get().count_dropped(Dropped::RetainedMax);
     }
+    answered
 }
 
 /// Deletes a queue, if it exists.

@@ -1,7 +1,7 @@
 //! Subscriptions: queues, bindings and consumers of a client.
 
 use crosstie_amqp::method::{BasicConsume, QueueBind, QueueDeclare, QueueUnbind};
-use crosstie_amqp::{BasicProperties, Properties, Table, TableBuf, Value};
+use crosstie_amqp::{BasicProperties, Table, TableBuf, Value};
 use crosstie_broker::guest::{Answered, Guest};
 use crosstie_mqtt::{
     Codes, Options, Packet, QoS, ReasonCode, RetainHandling, SubAck, Subscribe, UnsubAck,
@@ -71,14 +71,15 @@ impl Open {
         for (subscription, code) in subscribe.subscriptions.iter().zip(codes) {
             if !code.is_error() {
                 let options = subscription.options;
-                self.send_retained(subscription.filter, options, &mut inner.session);
+                self.send_retained(subscription.filter, options, inner);
             }
         }
         Ok(Progress::Done)
     }
 
     /// Sends the retained message of a filter's topic, as RabbitMQ does: none for a filter with wildcards.
-    fn send_retained(&self, filter: &str, options: Options, session: &mut Session) {
+    fn send_retained(&self, filter: &str, options: Options, inner: &mut Inner) {
+        let session = &mut inner.session;
         let is_new = session.filters.insert(filter.to_owned());
         if is_new {
             self.member.mailbox.hold(filter_bytes(filter));
@@ -91,11 +92,10 @@ impl Open {
         let Some(key) = names::key(filter).filter(|_| is_wanted) else {
             return;
         };
-        let Some(message) = self.fleet.retained.lock().get(&key) else {
+        let Some(message) = inner.guest.as_ref().and_then(|guest| guest.retained(&key)) else {
             return;
         };
-        let found: BasicProperties<'_> =
-            Properties::from_checked_bytes(&message.properties).parse();
+        let found: BasicProperties<'_> = message.properties().parse();
         let received = properties::from_amqp(&found, self.member.version.is_v5(), now_s());
         if received.expiry_s == Some(0) {
             return;
@@ -112,7 +112,7 @@ impl Open {
             is_retained: true,
             tag: None,
             received,
-            body: &message.body,
+            body: message.body(),
         };
         self.member.publish(&outgoing, session);
     }

@@ -9,7 +9,7 @@ use crosstie_broker::guest::{Answered, Guest};
 use crosstie_spaces::{Dropped, Figures};
 
 use crate::fleet::Fleet;
-use crate::methods::{delete_queue, retain, send};
+use crate::methods::{delete_queue, send};
 use crate::names;
 use crate::session::{Session, Will};
 
@@ -26,13 +26,14 @@ pub(crate) fn publish(guest: &mut Guest, fleet: &Fleet, exchange: &str, session:
     };
     let delay_s = will.delay_s.min(session.expiry_s).min(DELAY_S_MAX);
     let answered = match delay_s {
-        0 => send(guest, exchange, &will.key, &will.properties, &will.body),
+        0 => {
+            let retained = will.retain.then_some(fleet.retained_max);
+            let names = (exchange, &*will.key);
+            send(guest, names, &will.properties, &will.body, retained)
+        }
         _ => delay(guest, exchange, (&session.client_id, delay_s), &will),
     };
     match answered {
-        Answered::Done if will.retain && delay_s == 0 => {
-            retain(fleet, &will.key, &will.properties, &will.body);
-        }
         Answered::Done => {}
         Answered::Waits | Answered::Over | Answered::Refused(_) => {
             Figures::get().count_dropped(Dropped::Denied);
@@ -92,14 +93,15 @@ fn delay(
         answered = guest.handle(&declare.into());
     }
     if matches!(answered, Answered::Done) {
-        answered = send(guest, "", &queue, &properties, &will.body);
+        answered = send(guest, ("", &queue), &properties, &will.body, None);
     }
     match answered {
         // Without a right to the queue, or before the backend has told it. Too early is better than never.
         Answered::Refused(_) | Answered::Waits => {
             guest.stop_waiting();
             delete_queue(guest, &queue);
-            send(guest, exchange, &will.key, &will.properties, &will.body)
+            let names = (exchange, &*will.key);
+            send(guest, names, &will.properties, &will.body, None)
         }
         answered => answered,
     }

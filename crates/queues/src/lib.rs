@@ -52,7 +52,7 @@ pub use keys::{ChannelKey, ConnectionKey, QueueKey};
 pub use lasting::find_lasting;
 pub use message::MessageContent;
 pub use outbox::{Outbox, Refused};
-pub use queues::{LEVELED, Page, Paged, Want, level_end};
+pub use queues::{LEVELED, Page, Paged, RetainedMax, Want, level_end};
 pub use status::{
     BindingStatus, ChannelStatus, ConsumerStatus, Counts, ExchangeStatus, Part, QueueStatus,
     QueueView, RefusedLetters, Uncommitted,

@@ -27,6 +27,8 @@
 //! delete q 1
 //! policy p ^q {max-length=2} 1 queues               or: operator-policy, policy p gone
 //! policies q p -                                   the names of a queue's policies
+//! A> publish amq.topic k text retain no-room       it is retained; or: there is no room for that
+//! retained k text                                  the retained message of a routing key; or: retained k -
 //! A: close                                         A2: close is the channel alone
 //! ```
 //!

@@ -44,6 +44,8 @@ pub enum NotAdmitted {
     Limit(String),
     /// The vhost is open on another node, or on none.
     Elsewhere(String),
+    /// The vhost's retained messages are being read.
+    Starting(String),
 }
 
 /// The proof of a user's name.
@@ -115,6 +117,10 @@ async fn decide(
     };
     let shared = broker.vhost(vhost);
     let shared = shared.map_err(|whose| NotAdmitted::Elsewhere(whose.refusal(vhost)))?;
+    if !shared.lock().has_read_retained() {
+        let text = format!("the retained messages of vhost {vhost} are being read");
+        return Err(NotAdmitted::Starting(text));
+    }
     let seat = broker.take_seat(&user.name, shared.name());
     Ok(Admitted {
         seat: seat.map_err(NotAdmitted::Limit)?,

@@ -214,10 +214,10 @@ tables! {
             "Maximum size of the messages that wait for an MQTT session, in bytes. Beyond it the oldest that were not \
              sent are dropped.";
         mqtt_retained_messages_max: usize = integer(0, 100_000_000).or(100_000),
-            "Maximum number of retained MQTT messages per realm. The publication of another one is refused with 0x97; \
-             in MQTT 3 it is delivered and not retained.";
+            "Maximum number of retained MQTT messages per realm, and per vhost. The publication of another one is refused \
+             with 0x97; in MQTT 3, and in a vhost, it is delivered and not retained.";
         mqtt_retained_bytes_max: usize = integer(0, 1 << 40).or(64 << 20),
-            "Maximum size of the retained MQTT messages of a realm, in bytes, with their topics. The effect is that of \
+            "Maximum size of the retained MQTT messages of a realm or vhost, in bytes, with their topics. The effect is that of \
              `mqtt_retained_messages_max`.";
         testaments_max: usize = integer(0, 1_000_000).or(128),
             "Maximum number of [testaments](meta-api.md#testaments) per session. Another one fails.";

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crosstie_amqp::{Table, TableBuf, Value};
 
-use super::role::{Bucket, Role, is_hidden_name, place_of, source_of};
+use super::role::{Bucket, Role, is_hidden_name, is_retained_name, place_of, source_of};
 use super::{Queue, Queues};
 use crate::ledger::Ledger;
 use crate::topology::{QueueArguments, QueueFlags, QueueKind};
@@ -69,10 +69,15 @@ impl Queues {
                 exchange: None,
                 place,
             }),
+            None if is_retained_name(&name) => Role::Retained,
             None => Role::Restored,
         };
         self.hidden += 1;
-        self.restore_queue(id, hidden(now, (name, arguments), Some(id), role));
+        let is_retained = matches!(role, Role::Retained);
+        let key = self.restore_queue(id, hidden(now, (name, arguments), Some(id), role));
+        if is_retained {
+            self.adopt_retained(key);
+        }
     }
 
     /// Gives restored hidden queues to their owners, and removes those whose owner is gone.

@@ -31,6 +31,8 @@ mod paging;
 mod queue;
 mod rest;
 mod restore;
+mod retained;
+mod retaining;
 mod role;
 mod wheel;
 mod withdraw;
@@ -47,12 +49,14 @@ use crosstie_collections::Slab;
 pub use self::messages::{LEVELED, level_end};
 pub use self::paging::{Page, Paged, Want};
 pub(crate) use self::queue::Queue;
+pub use self::retained::RetainedMax;
 pub(crate) use self::role::{Letter, is_hidden_name};
 pub(crate) use self::withdraw::Withdrawn;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use self::delayed::Delays;
+use self::retained::Retained;
 use self::role::Role;
 use crate::keys::OfQueue;
 use crate::ledger::Ledger;
@@ -91,6 +95,7 @@ pub(crate) struct Queues {
     /// The hidden queues with dead letters that were refused.
     refused: BTreeSet<QueueKey>,
     delays: Delays,
+    retained: Retained,
 }
 
 /// The timers of a queue.
@@ -141,6 +146,7 @@ impl Queues {
             letters: 0,
             refused: BTreeSet::new(),
             delays: Delays::default(),
+            retained: Retained::default(),
         }
     }
 
@@ -169,7 +175,7 @@ impl Queues {
                 self.hidden -= 1;
                 letters.iter().for_each(|entry| ledger.release(entry));
             }
-            Role::Bucket(_) | Role::Restored => self.hidden -= 1,
+            Role::Bucket(_) | Role::Retained | Role::Restored => self.hidden -= 1,
         }
         Some(queue)
     }

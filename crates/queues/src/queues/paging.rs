@@ -101,6 +101,7 @@ impl Queues {
             }
             self.postpone(key);
         }
+        self.settle_retained(ledger);
     }
 
     /// Takes committed messages of a queue's tail out of memory, as far as this input's steps allow.

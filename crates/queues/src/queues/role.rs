@@ -21,6 +21,8 @@ pub(crate) enum Role {
     Letters(Box<Letters>),
     /// Hidden: it has messages that an exchange holds back until they are due.
     Bucket(Bucket),
+    /// Hidden: it has the retained messages of MQTT topics.
+    Retained,
     /// Hidden, and not yet given to its owner: only during a restore.
     Restored,
 }
@@ -29,10 +31,11 @@ pub(crate) enum Role {
 const PREFIX: &str = "amq.crosstie.";
 const LETTERS: &str = "letters-";
 const BUCKET: &str = "delayed-";
+const RETAINED: &str = "retained";
 
 impl Role {
     pub(crate) fn is_hidden(&self) -> bool {
-        matches!(self, Self::Letters(_) | Self::Bucket(_) | Self::Restored)
+        !matches!(self, Self::Ordinary | Self::Keeping(_))
     }
 
     pub(crate) fn kept(&self) -> Option<&Kept> {
@@ -90,6 +93,11 @@ impl Role {
         format!("{PREFIX}{BUCKET}{}-{}", place.level, place.start_ms).into()
     }
 
+    /// The name of the hidden queue with retained messages.
+    pub(super) fn retained_name() -> Arc<str> {
+        format!("{PREFIX}{RETAINED}").into()
+    }
+
     /// The name of the hidden queue with the dead letters of that queue.
     pub(super) fn letters_name(source: QueueId) -> Arc<str> {
         format!("{PREFIX}{LETTERS}{}", source.0).into()
@@ -99,6 +107,11 @@ impl Role {
 /// Whether a queue of that name is hidden.
 pub(crate) fn is_hidden_name(name: &str) -> bool {
     name.starts_with(PREFIX)
+}
+
+/// Whether a hidden queue of that name has retained messages.
+pub(super) fn is_retained_name(name: &str) -> bool {
+    name.strip_prefix(PREFIX) == Some(RETAINED)
 }
 
 /// The place of a bucket of that name.

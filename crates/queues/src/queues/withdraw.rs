@@ -8,6 +8,7 @@ use std::mem;
 use std::sync::Arc;
 
 use super::delayed::near_bytes;
+use super::role::Role;
 use super::{Entry, Queues};
 use crate::ledger::Ledger;
 use crate::{MessageContent, QueueId, QueueKey, Record};
@@ -50,7 +51,8 @@ impl Queues {
         ledger: &mut Ledger,
     ) -> Withdrawn {
         let mut withdrawn = Withdrawn::default();
-        let mut near = HashSet::new();
+        let (mut near, mut retained) = (HashSet::new(), HashSet::new());
+        let mut retaining = None;
         let keys = self.ids();
         for (id, place) in places {
             let Some(key) = keys.get(id) else {
@@ -63,6 +65,10 @@ impl Queues {
             match queue.take_if(*place, &is_refused) {
                 Some(entry) => self.end_withdrawn(*key, &entry, &mut withdrawn, ledger),
                 None if queue.role.bucket().is_some() => drop(near.insert((*key, *place))),
+                None if matches!(queue.role, Role::Retained) => {
+                    retaining = Some(*key);
+                    retained.insert(*place);
+                }
                 None => {}
             }
         }
@@ -72,6 +78,11 @@ impl Queues {
                 &mut withdrawn,
                 ledger,
             );
+        }
+        if let Some(key) = retaining {
+            for entry in self.withdraw_retained(&retained, &is_refused) {
+                self.end_withdrawn(key, &entry, &mut withdrawn, ledger);
+            }
         }
         withdrawn
     }

@@ -2,6 +2,7 @@
 
 mod crowded;
 mod priorities;
+mod retained;
 mod rules;
 
 use std::sync::Arc;

@@ -75,6 +75,7 @@ impl<H> Vhost<H> {
         self.check_tallies();
         self.transactions.check_invariants();
         self.queues.check_delays();
+        self.queues.all_retained().check();
         if !self.policies.is_applying() {
             self.check_policies();
         }
@@ -154,6 +155,8 @@ impl<H> Vhost<H> {
             held.entry(entry);
             *held.unacked_of_queues.entry(key).or_default() += 1;
         }
+        let retained = self.queues.all_retained().entries();
+        retained.for_each(|entry| held.entry(entry));
         for settling in self.settlements.iter() {
             for (_, delivery) in settling.deliveries() {
                 held.delivery(delivery);

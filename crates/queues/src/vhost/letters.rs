@@ -143,9 +143,12 @@ impl<H> Vhost<H> {
 
     /// Attends to a hidden queue.
     pub(super) fn attend_hidden(&mut self, now: Time, key: QueueKey, out: &mut dyn Outbox<H>) {
-        match self.queues.has_letters(key) {
-            true => self.send_letters(now, key, out),
-            false => self.queues.move_on(now, key, &mut self.ledger),
+        if self.queues.has_letters(key) {
+            self.send_letters(now, key, out);
+        } else if self.queues.has_retained(key) {
+            self.queues.tend_retained(now, key, &mut self.ledger);
+        } else {
+            self.queues.move_on(now, key, &mut self.ledger);
         }
     }
 

@@ -10,7 +10,7 @@ use super::Vhost;
 use super::facets::{Facets, owned, without_blind_copies};
 use super::replies::Replied;
 use crate::channels::Outgoing;
-use crate::queues::{Enqueued, Incoming};
+use crate::queues::{Enqueued, Incoming, RetainedMax};
 use crate::topology::{Caller, ExchangeKey, Routed};
 use crate::transactions::Publication;
 use crate::{ChannelKey, Fault, MessageContent, Outbox, Position, QueueKey, Time};
@@ -21,6 +21,8 @@ struct Message<'a> {
     body: &'a [u8],
     /// The same in the queues' form, if it was assembled in that form.
     content: Option<Arc<MessageContent>>,
+    /// The bounds, if it is retained for its routing key.
+    retained: Option<RetainedMax>,
 }
 
 /// The queues' decisions on a message.
@@ -49,8 +51,46 @@ impl<H> Vhost<H> {
             properties,
             body,
             content: None,
+            retained: None,
         };
         self.publish_message(now, channel, publish, message, out)
+    }
+
+    /// The same, and retains the message for its routing key unless a queue rejects it. Without a body, the retained one is
+    /// removed. Its confirm waits for the store's record of that, too. Returns whether there was room.
+    pub fn publish_retained(
+        &mut self,
+        now: Time,
+        channel: ChannelKey,
+        publish: &BasicPublish<'_>,
+        (properties, body): (Properties<'_>, &[u8]),
+        max: RetainedMax,
+        out: &mut dyn Outbox<H>,
+    ) -> Result<bool, Fault> {
+        let message = Message {
+            properties,
+            body,
+            content: None,
+            retained: Some(max),
+        };
+        let refused = self.queues.retained_refused();
+        self.publish_message(now, channel, publish, message, out)?;
+        Ok(self.queues.retained_refused() == refused)
+    }
+
+    /// The message that a routing key retains.
+    pub fn retained(&self, now: Time, routing_key: &str) -> Option<&Arc<MessageContent>> {
+        self.queues.retained(now, routing_key)
+    }
+
+    /// Number of retained messages, and their bytes.
+    pub fn retained_counts(&self) -> (usize, usize) {
+        self.queues.retained_counts()
+    }
+
+    /// Whether the retained messages are in memory. After a restart, many are read page by page.
+    pub fn has_read_retained(&self) -> bool {
+        self.queues.has_read_retained()
     }
 
     /// The same for a message that was assembled before ([`crate::ContentAssembly`]), with its exchange and routing
@@ -75,6 +115,7 @@ impl<H> Vhost<H> {
             properties,
             body,
             content: Some(Arc::clone(content)),
+            retained: None,
         };
         self.publish_message(now, channel, &publish, message, out)
     }
@@ -222,6 +263,15 @@ impl<H> Vhost<H> {
             let held = self.keep_passed(now, facets.headers, &mut incoming);
             distributed.position = distributed.position.max(held.position);
             distributed.stored += held.stored;
+        }
+        if let Some(max) = message.retained
+            && !distributed.is_rejected
+            && let Some(position) = self
+                .queues
+                .retain(now, &mut incoming, max, &mut self.ledger)
+        {
+            distributed.position = distributed.position.max(Some(position));
+            distributed.stored += 1;
         }
         match tag {
             Some(tag) if distributed.is_rejected => self.refuse(key, tag, out),

@@ -12,7 +12,12 @@ use crate::paper_disk::Disk;
 use crate::random::Random;
 use crate::{
     ChannelKey, Client, ConnectionKey, Counts, Fault, Outbox, Paging, QueueId, Record, Refused,
-    Time, VhostConfig, Want,
+    RetainedMax, Time, VhostConfig, Want,
+};
+
+const RETAINED_MAX: RetainedMax = RetainedMax {
+    messages: 3,
+    bytes: 1_000,
 };
 
 /// The name of an exchange that delays messages.
@@ -352,14 +357,16 @@ impl Driver {
             immediate: false,
         };
         let body = vec![b'x'; self.below(30) as usize];
-        let done = self.vhost.publish(
-            self.now,
-            channel,
-            &publish,
-            properties,
-            &body,
-            &mut self.sink,
-        );
+        let (now, sink) = (self.now, &mut self.sink);
+        let done = match body.len() % 4 {
+            0 => {
+                let (content, max) = ((properties, &body[..]), RETAINED_MAX);
+                let vhost = &mut self.vhost;
+                let done = vhost.publish_retained(now, channel, &publish, content, max, sink);
+                done.map(drop)
+            }
+            _ => (self.vhost).publish(now, channel, &publish, properties, &body, sink),
+        };
         self.ended(connection, channel, done);
     }
 

@@ -65,7 +65,7 @@ impl<'t> Request<'t> {
         bytes
     }
 
-    fn has(&self, flag: &str) -> bool {
+    pub(super) fn has(&self, flag: &str) -> bool {
         self.words.contains(&flag)
     }
 

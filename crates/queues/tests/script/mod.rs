@@ -12,13 +12,19 @@ use crosstie_amqp::Method;
 use crosstie_auth::Permissions;
 use crosstie_queues::policy::{Applied, Policies, PolicyKind};
 use crosstie_queues::{
-    ChannelKey, Client, ConnectionKey, Fault, Position, QueueId, Record, StreamChange, Time, Vhost,
-    VhostConfig,
+    ChannelKey, Client, ConnectionKey, Fault, MessageContent, Position, QueueId, Record,
+    RetainedMax, StreamChange, Time, Vhost, VhostConfig,
 };
 
 use crosstie_script::{Stage, milliseconds, number, pairs};
 
 use output::Recorder;
+
+/// Room for three messages, and for no body of more than about a hundred bytes beside two.
+const RETAINED_MAX: RetainedMax = RetainedMax {
+    messages: 3,
+    bytes: 860,
+};
 
 /// Channel 2 of connection A is `A2`, its first is `A`.
 type Name = String;
@@ -109,6 +115,7 @@ impl crosstie_script::Player for Player {
             ("policy", _) => self.set_policy(PolicyKind::User, rest),
             ("operator-policy", _) => self.set_policy(PolicyKind::Operator, rest),
             ("policies", _) => self.expect_policies(rest),
+            ("retained", _) => self.expect_retained(rest),
             (who, state) => self.set_socket(who, state),
         }
     }
@@ -382,8 +389,13 @@ impl Player {
                 let bytes = request.properties();
                 let properties = crosstie_amqp::Properties::from_bytes(&bytes)
                     .map_err(|error| error.to_string())?;
-                let body = request.body.as_bytes();
-                Ok(vhost.publish(now, key, publish, properties, body, out))
+                let content = (properties, request.body.as_bytes());
+                Ok(match request.has("retain") {
+                    false => vhost.publish(now, key, publish, properties, content.1, out),
+                    true => vhost
+                        .publish_retained(now, key, publish, content, RETAINED_MAX, out)
+                        .map(|had_room| assert_ne!(had_room, request.has("no-room"))),
+                })
             }
             method => Ok::<_, String>(vhost.handle(now, key, method, out)),
         })?;
@@ -439,6 +451,19 @@ impl Player {
         }
     }
 
+    /// A routing key, and the body that it retains, `-` for none.
+    fn expect_retained(&mut self, rest: &str) -> Result<(), String> {
+        let (key, expected) = rest.split_once(' ').ok_or("a routing key, and a body")?;
+        let now = self.now;
+        let found = self.vhost().retained(now, key);
+        let text = |found: &Arc<MessageContent>| String::from_utf8_lossy(found.body()).into_owned();
+        let found = found.map_or_else(|| "-".to_owned(), text);
+        match found == expected {
+            true => Ok(()),
+            false => Err(format!("{key} retains {found}")),
+        }
+    }
+
     fn operate(&mut self, verb: &str, rest: &str) -> Result<(), String> {
         let (name, count) = rest.split_once(' ').ok_or("a queue, and how many")?;
         let went = self.with_vhost(|vhost, now, out| match verb {
@@ -485,6 +510,7 @@ impl Player {
                 "dying" => counts.dead_letters_waiting,
                 "delayed" => counts.messages_delayed,
                 "kept" => counts.dead_letters_kept,
+                "retained" => self.vhost().retained_counts().0,
                 "dead" => counts.dead_lettered as usize,
                 "uncommitted" => counts.uncommitted_bytes,
                 "records" => self.committed.len(),
