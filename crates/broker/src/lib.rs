@@ -90,6 +90,7 @@ mod vhost_times;
 mod vhosts;
 
 pub use broker::{Broker, Home};
+pub use certificate::certified_name;
 pub use changed_users::ReadyUsers;
 pub use changed_vhosts::ReadyVhosts;
 pub use client::About;

@@ -18,7 +18,7 @@ use crosstie_transport::Connection;
 use super::admission::not_allowed;
 use super::backends::{HttpRights, LoggedIn, NotLoggedIn, Rights, Source};
 use super::broker::Broker;
-use super::certificate;
+use super::certificate::certified_name;
 use super::client::{CHANNELS_MIN, Capabilities, Client};
 use super::judged::{Judged, authenticate};
 use super::let_in::LetIn;
@@ -88,8 +88,7 @@ impl Negotiation {
         broker: &Broker,
         options: &AmqpTransport,
     ) -> Self {
-        let certificate = connection.peer_certificate();
-        let certified_name = certificate.and_then(|der| certificate::name(&der));
+        let certified_name = certified_name(connection);
         let mechanisms = mechanisms(options, certified_name.is_some());
         let names: Vec<_> = mechanisms.iter().map(|m| m.name()).collect();
         let (version_major, version_minor) = version.numbers();

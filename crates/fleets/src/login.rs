@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crosstie_amqp::{TableBuf, Value};
+use crosstie_broker::certified_name;
 use crosstie_broker::guest::{
     Admission, Admitted, Answered, Described, Guest, NotAdmitted, Proof, admit, mailbox_limits,
 };
@@ -82,16 +83,19 @@ fn begin(conversation: &mut Conversation<Ground>, connect: &Connect<'_>) -> Resu
     };
     let options = ground.options();
     let own_vhost = options.vhost.as_deref().unwrap_or_default();
-    let (vhost, name, proof) = match (connect.user_name, connect.password) {
-        (Some(user_name), Some(password)) => {
+    let certified = match options.certificate_login {
+        true => certified_name(&conversation.connection),
+        false => None,
+    };
+    // The names for a client that sends none.
+    let given = certified.as_deref().or(options.anonymous_user.as_deref());
+    let (vhost, name, proof) = match (connect.user_name, connect.password, given) {
+        (Some(user_name), Some(password), _) => {
             // As in RabbitMQ, the last colon ends the vhost.
             let (vhost, name) = user_name.rsplit_once(':').unwrap_or((own_vhost, user_name));
             (vhost, name, Proof::Password(password.to_vec()))
         }
-        (None, None) if options.anonymous_user.is_some() => {
-            let name = options.anonymous_user.as_deref().unwrap_or_default();
-            (own_vhost, name, Proof::Given)
-        }
+        (None, None, Some(name)) => (own_vhost, name, Proof::Given),
         _ => return Err(End::Reason(ReasonCode::BadUserNameOrPassword)),
     };
     let form = (connect.version, conversation.is_framed());

@@ -234,7 +234,10 @@ impl Builder<'_> {
         };
         let by_certificate = transports.iter().any(|transport| match &transport.kind {
             TransportKind::Amqp(amqp) => amqp.mechanisms.contains(&AmqpMechanism::External),
-            _ => false,
+            kind => kind
+                .mqtt()
+                .iter()
+                .any(|mqtt| mqtt.options.certificate_login),
         });
         for (view, user) in object.objects("users").zip(&amqp.users) {
             let has_login = user.password.is_some() || view.given("password_hash").is_some();

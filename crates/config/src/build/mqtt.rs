@@ -44,7 +44,15 @@ impl Builder<'_> {
     /// Checks that the topics have one home, and that the other keys are those of that home.
     fn check_home(&mut self, options: View<'_>, read: &MqttOptions) {
         let (home, others): (_, &[&str]) = match (&read.realm, &read.vhost) {
-            (Some(_), None) => ("realm", &["exchange", "prefetch", "anonymous_user"]),
+            (Some(_), None) => (
+                "realm",
+                &[
+                    "exchange",
+                    "prefetch",
+                    "anonymous_user",
+                    "certificate_login",
+                ],
+            ),
             (None, Some(_)) => (
                 "vhost",
                 &["auth", "payload_mapping", "role", "topic_aliases_max"],
@@ -83,6 +91,11 @@ impl Builder<'_> {
         }
         let read = MqttOptions::read(options);
         self.check_home(options, &read);
+        if read.certificate_login && !place.sees_certificates {
+            let message = "\"certificate_login\" needs \"ca_certificates\" in the endpoint's \"tls\": \
+                           without them no client shows a certificate";
+            self.error(options, "certificate_login", message);
+        }
         if let Some(realms) = place.realms()
             && let Some(name) = &read.realm
             && !realms.iter().any(|realm| realm.name == *name)

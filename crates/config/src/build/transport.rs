@@ -26,7 +26,7 @@ pub(super) struct Place<'r> {
     is_loopback: bool,
     pub(super) is_tls: bool,
     /// Clients may show certificates.
-    sees_certificates: bool,
+    pub(super) sees_certificates: bool,
 }
 
 impl<'r> Place<'r> {

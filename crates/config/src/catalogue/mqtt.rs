@@ -5,7 +5,7 @@ use std::time::Duration;
 use crosstie_wamp::Serializer;
 
 use super::auth::AUTH;
-use super::form::{Kind, Rule, TYPE, integer, map, object, one_of, tagged, text};
+use super::form::{Kind, OFF, Rule, TYPE, integer, map, object, one_of, tagged, text};
 use super::table::tables;
 use crate::plain;
 
@@ -27,6 +27,10 @@ tables! {
             .otherwise("none: clients without a user name are refused").own(),
             "User of clients that send no user name, with `vhost`. RabbitMQ's default is `guest`, which logs in from the same \
              machine only.";
+        certificate_login: bool = OFF.own(),
+            "Logs a client without a user name in as the user whose name its TLS certificate has, with `vhost`: the common \
+             name, as with `EXTERNAL` of AMQP. Needs `ca_certificates`. A user name and a password come before it, and \
+             `anonymous_user` behind it.";
         "role" = text(Rule::Any).inert("a client has the role that its login gives");
         "payload_mapping" = map(Rule::Uri, &PAYLOAD)
             .otherwise("the built-in rules for all topics"),
