@@ -110,7 +110,15 @@ impl Permissions {
         }
     }
 
-    /// Whether each access is judged: the patterns say nothing.
+    /// The same patterns, with a judge of routing keys.
+    pub fn with_judge(&self, judge: Arc<dyn Judge>) -> Self {
+        Self {
+            more: Some(More::Judge(judge)),
+            ..self.clone()
+        }
+    }
+
+    /// Whether accesses are judged.
     pub fn are_judged(&self) -> bool {
         matches!(self.more, Some(More::Judge(_)))
     }
@@ -119,6 +127,29 @@ impl Permissions {
     pub fn with_topics(mut self, topics: BTreeMap<Arc<str>, Self>) -> Self {
         self.more = (!topics.is_empty()).then(|| More::Topics(Arc::new(topics)));
         self
+    }
+
+    /// The permissions for routing keys, by exchange, if some have the variable [`CLIENT_ID`].
+    pub fn topics_of_clients(&self) -> Option<&Arc<BTreeMap<Arc<str>, Self>>> {
+        let Some(More::Topics(topics)) = &self.more else {
+            return None;
+        };
+        let mut patterns = topics.values().flat_map(Self::patterns);
+        patterns
+            .any(|pattern| pattern.contains(CLIENT_ID))
+            .then_some(topics)
+    }
+
+    /// Whether a client with an identifier may access a routing key: these are permissions for routing keys.
+    pub fn may_as_client(&self, client_id: &str, access: Access, routing_key: &str) -> bool {
+        let pattern = self.pattern(access);
+        let text = pattern.text();
+        if !text.contains(CLIENT_ID) {
+            return pattern.allows(routing_key);
+        }
+        let text = text.replace(CLIENT_ID, &fancy_regex::escape(client_id));
+        let parsed = Pattern::parse(access, &text);
+        parsed.is_ok_and(|pattern| pattern.allows(routing_key))
     }
 
     /// Whether some routing keys need a permission.
@@ -225,6 +256,9 @@ impl PartialEq for Pattern {
 }
 
 impl Eq for Pattern {}
+
+/// Stands for a client's identifier in a pattern. A client without one may access that text.
+pub const CLIENT_ID: &str = r"\{client_id\}";
 
 /// A pattern that matches nothing.
 const NOTHING: &str = "(?!)";

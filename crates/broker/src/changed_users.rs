@@ -10,6 +10,7 @@ use crosstie_metadata::Layers;
 
 use crate::backends::Backends;
 use crate::broker::Broker;
+use crate::client_rights::of_client;
 use crate::definitions::{self, with_definitions};
 use crate::metadata::layers;
 use crate::peer::Peer;
@@ -144,6 +145,7 @@ fn backend_is_gone(peer: &Peer) -> String {
 fn set_permissions(peer: &Peer, users: &Users) {
     let found = users.permissions(&peer.about.user, &peer.vhost.name);
     let permissions = found.map_or_else(|| Arc::new(Permissions::none()), Arc::clone);
+    let permissions = of_client(&permissions, &peer.about);
     let Some(key) = peer.key.get() else {
         return;
     };

@@ -26,6 +26,7 @@ use crosstie_transport::{Connection, ConnectionLimits};
 pub use self::admit::{Admission, Admitted, NotAdmitted, Proof, admit};
 use super::broker::Broker;
 use super::client::{About, Capabilities, Client, Properties};
+use super::client_rights::of_client;
 use super::flow::Published;
 use super::let_in::LetIn;
 use super::open::Open;
@@ -95,6 +96,7 @@ impl Guest {
             ..About::default()
         };
         about.properties = Properties::of(client.properties);
+        let permissions = of_client(&admitted.permissions, &about);
         let is_impersonator = admitted.user.tags.iter().any(|tag| tag == "impersonator");
         let entered = LetIn {
             client: Client {
@@ -107,7 +109,7 @@ impl Guest {
                 heartbeat_s: client.keep_alive,
             },
             vhost: admitted.vhost,
-            permissions: admitted.permissions,
+            permissions,
             rights: admitted.rights,
             is_impersonator,
             seat: admitted.seat,

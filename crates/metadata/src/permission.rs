@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crosstie_auth::{PatternError, Permissions};
+use crosstie_auth::{CLIENT_ID, PatternError, Permissions};
 use serde_json::{Value as Json, json};
 
 use crate::Refusal;
@@ -17,7 +17,8 @@ pub struct Permission {
     pub compiled: Arc<Permissions>,
 }
 
-/// Two patterns over the routing keys of a topic exchange. `{username}` and `{vhost}` stand for the user and the vhost.
+/// Two patterns over the routing keys of a topic exchange. `{username}` and `{vhost}` stand for the user and the vhost, and
+/// `{client_id}` for the identifier of a client that has one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopicPermission {
     pub write: String,
@@ -79,6 +80,7 @@ impl TopicPermission {
     pub fn compile(&self, user: &str, vhost: &str) -> Result<Permissions, PatternError> {
         let patterns = [&self.write, &self.read];
         let [write, read] = patterns.map(|pattern| {
+            let pattern = pattern.replace("{client_id}", CLIENT_ID);
             let pattern = pattern.replace("{username}", user);
             pattern.replace("{vhost}", vhost)
         });

@@ -38,7 +38,7 @@ pub(super) enum Action {
 /// List, set and clear the topic permissions of users in vhosts.
 ///
 /// A topic permission consists of two regular expressions over the routing keys of a topic exchange. `{username}` and
-/// `{vhost}` stand for the names of the user and the vhost.
+/// `{vhost}` stand for the names of the user and the vhost, `{client_id}` for the identifier of an MQTT client.
 #[derive(Subcommand)]
 pub(super) enum TopicAction {
     /// List the topic permissions.
