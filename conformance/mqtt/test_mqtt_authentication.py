@@ -6,6 +6,8 @@ import base64
 import hashlib
 import hmac
 from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
 
 import pytest
 from rig import config, mqtt_broker
@@ -15,6 +17,9 @@ from rig.mqtt_peer import Peer
 from rig.mqtt_wire import V5, Auth, Connack, Connect
 from rig.rawsocket import RawSocket
 from rig.session import INVOCATION, REGISTER, YIELD
+
+from mqtt.clients.client import Login, Message
+from mqtt.clients.puppets import Autopaho, MqttJs, Puppet
 
 METHOD = "SCRAM-SHA-256"
 PASSWORD = "pencil"
@@ -338,3 +343,21 @@ def test_a_procedure_has_the_keys(node: Node) -> None:
         assert peer.hear() == Auth(0, data(again.verifier))
         peer.leave()
     wamp.close()
+
+
+@pytest.mark.parametrize("kind", [MqttJs, Autopaho], ids=lambda kind: kind.name)
+def test_clients_of_other_people(node: Node, kind: type[Puppet]) -> None:
+    if not kind.is_installed():
+        pytest.skip(f"{kind.name} is not installed")
+    login = Login(node.address(), "theirs", V5, scram=("user", PASSWORD))
+    with closing(kind()) as client:
+        client.connect(login)
+        client.subscribe("theirs", 1)
+        sent = Message("theirs", "known", 1)
+        client.publish(sent)
+        assert client.message() == sent
+        client.leave()
+    # Each in its own words.
+    refusal = pytest.raises(AssertionError, match=r"Not authorized|reason: 135")
+    with closing(kind()) as client, refusal:
+        client.connect(replace(login, scram=("user", "wrong")))

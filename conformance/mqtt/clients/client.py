@@ -30,6 +30,8 @@ class Login:
     will: Message | None = None
     # A topic or filter that the program subscribes to in its connect handler.
     handler: str = ""
+    # A name and a password, which it proves by SCRAM-SHA-256.
+    scram: tuple[str, str] | None = None
 
 
 class Client:

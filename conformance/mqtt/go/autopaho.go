@@ -72,13 +72,32 @@ func (auto *autopahoClient) connect(login request, inbox *inbox) error {
 			QoS: login.Will.QoS, Retain: login.Will.Retain,
 		}
 	}
+	refused := make(chan error, 1)
+	if len(login.Scram) == 2 {
+		proof := newScram(login.Scram[0], login.Scram[1])
+		config.AuthHandler = proof
+		config.ConnectPacketBuilder = proof.begin
+		config.OnConnectError = func(err error) {
+			select {
+			case refused <- err:
+			default:
+			}
+		}
+	}
 	ctx, cancel := deadline()
 	defer cancel()
 	auto.manager, err = autopaho.NewConnection(context.Background(), config)
 	if err != nil {
 		return err
 	}
-	return auto.manager.AwaitConnection(ctx)
+	connected := make(chan error, 1)
+	go func() { connected <- auto.manager.AwaitConnection(ctx) }()
+	select {
+	case err := <-refused:
+		return err
+	case err := <-connected:
+		return err
+	}
 }
 
 func (auto *autopahoClient) subscribe(filter string, qos byte) error {

@@ -41,6 +41,7 @@ type request struct {
 	Clean    bool
 	Will     *message
 	Handler  string
+	Scram    []string
 	Filter   string
 	QoS      byte
 	Message  message

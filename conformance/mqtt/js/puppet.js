@@ -1,6 +1,7 @@
 // MQTT.js, which does what each line of standard input says, and answers each by a line.
 'use strict'
 
+const crypto = require('node:crypto')
 const readline = require('node:readline')
 const mqtt = require('mqtt')
 
@@ -53,9 +54,47 @@ function sent (given) {
   return properties
 }
 
+// The client's part of SCRAM-SHA-256.
+class Scram {
+  constructor ([name, password]) {
+    this.password = password
+    this.nonce = crypto.randomBytes(12).toString('hex')
+    this.bare = `n=${name},r=${this.nonce}`
+  }
+
+  properties (text) {
+    return { authenticationMethod: 'SCRAM-SHA-256', authenticationData: Buffer.from(text) }
+  }
+
+  first () {
+    return this.properties(`n,,${this.bare}`)
+  }
+
+  last (packet) {
+    const asked = packet.properties.authenticationData.toString()
+    const [nonce, salt, iterations] = asked.split(',').map((part) => part.slice(2))
+    const hmac = (key, text) => crypto.createHmac('sha256', key).update(text).digest()
+    const key = crypto.pbkdf2Sync(this.password, Buffer.from(salt, 'base64'), +iterations, 32, 'sha256')
+    const client = hmac(key, 'Client Key')
+    const stored = crypto.createHash('sha256').update(client).digest()
+    const message = `${this.bare},${asked},c=biws,r=${nonce}`
+    const signature = hmac(stored, message)
+    const proof = client.map((octet, at) => octet ^ signature[at]).toString('base64')
+    this.verifier = `v=${hmac(hmac(key, 'Server Key'), message).toString('base64')}`
+    return this.properties(`c=biws,r=${nonce},p=${proof}`)
+  }
+
+  // Whether the server knows the password, too.
+  isProven (connack) {
+    return connack.properties.authenticationData.toString() === this.verifier
+  }
+}
+
 const DOES = {
   async connect (login) {
     const isLatest = login.version === 5
+    const scram = login.scram && new Scram(login.scram)
+    let refusal = null
     client = mqtt.connect({
       host: login.host,
       port: login.port,
@@ -64,17 +103,26 @@ const DOES = {
       protocolVersion: login.version,
       protocolId: login.version === 3 ? 'MQIsdp' : 'MQTT',
       reconnectPeriod: 300,
-      properties: isLatest && !login.clean ? { sessionExpiryInterval: KEPT_S } : undefined,
+      properties: isLatest
+        ? { ...(!login.clean && { sessionExpiryInterval: KEPT_S }), ...scram?.first() }
+        : undefined,
       will: login.will || undefined
     })
-    client.on('connect', () => {
+    client.handleAuth = (packet, answer) =>
+      answer(null, { cmd: 'auth', reasonCode: 0x18, properties: scram.last(packet) })
+    client.on('connect', (connack) => {
+      if (scram && !scram.isProven(connack)) refusal = new Error('the server has not proven itself')
       connections += 1
       if (login.handler) client.subscribe(login.handler, { qos: 1 })
       look()
     })
     client.on('message', received)
-    client.on('error', () => {})
-    await once(() => connections)
+    client.on('error', (error) => {
+      if (scram) refusal = error
+      look()
+    })
+    await once(() => connections || refusal)
+    if (refusal) throw refusal
   },
   async subscribe ({ filter, qos }) {
     await client.subscribeAsync(filter, { qos })
