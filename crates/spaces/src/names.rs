@@ -21,8 +21,24 @@ const OWN: [&str; 3] = ["wamp", "crossbar", "crosstie"];
 
 /// The URI of a topic, if it has one.
 pub(crate) fn uri(topic: &str) -> Option<String> {
-    let mut levels = topic::levels(topic);
-    levels.all(is_component).then(|| topic.replace('/', "."))
+    if !topic.is_ascii() {
+        let mut levels = topic::levels(topic);
+        return levels.all(is_component).then(|| topic.replace('/', "."));
+    }
+    // The usual topics, in one pass: every publication takes this way.
+    let mut uri = Vec::with_capacity(topic.len());
+    let mut before = b'/';
+    for octet in topic.bytes() {
+        match octet {
+            b'/' if before == b'/' => return None,
+            b'/' => uri.push(b'.'),
+            _ if is_foreign(octet.into()) => return None,
+            _ => uri.push(octet),
+        }
+        before = octet;
+    }
+    let is_whole = before != b'/';
+    is_whole.then(|| String::from_utf8(uri).ok()).flatten()
 }
 
 /// The topic of a URI, if it has one.
@@ -168,7 +184,12 @@ mod tests {
             ("/a", None, "_.a"),
             ("a//b", None, "a._.b"),
             ("a/", None, "a._"),
+            ("", None, "_"),
+            ("/", None, "_._"),
             ("a b/c", None, "a_b.c"),
+            ("a\u{b}b", None, "a_b"),
+            ("a\u{a0}b/c", None, "a_b.c"),
+            ("ä/", None, "ä._"),
         ] {
             assert_eq!(uri(name).as_deref(), expected, "{name}");
             assert_eq!(nearest_uri(name), nearest, "{name}");

@@ -214,9 +214,11 @@ impl Open {
             }
             Some(Pending::Decode(topic, decoding)) => {
                 let name = topic.as_deref().unwrap_or(publish.topic);
-                let said = match decoding.take().flatten() {
-                    Some(arguments) => self.route(name, publish, &arguments, at),
-                    None => Said::Refused(ReasonCode::PayloadFormatInvalid),
+                let said = match (decoding.take().flatten(), names::uri(name)) {
+                    (Some(arguments), Some(uri)) => {
+                        self.route((name, &uri), publish, &arguments, at)
+                    }
+                    _ => Said::Refused(ReasonCode::PayloadFormatInvalid),
                 };
                 (topic, said)
             }
@@ -269,21 +271,25 @@ impl Open {
         ground: &Ground,
         at: At,
     ) -> Option<Said> {
-        let nearest = names::nearest_uri(name);
-        if names::is_own_uri(&nearest) {
+        let own = names::uri(name);
+        let has_uri = own.is_some();
+        let uri = own.unwrap_or_else(|| names::nearest_uri(name));
+        if names::is_own_uri(&uri) {
             return Some(Said::Refused(ReasonCode::NotAuthorized));
         }
         let content = content(name, publish);
-        let Some(uri) = names::uri(name) else {
+        if !has_uri {
             Figures::get().count_dropped(Dropped::NoUri);
-            return Some(self.talk.may_publish(at, &nearest, options(&content)));
-        };
+            return Some(self.talk.may_publish(at, &uri, options(&content)));
+        }
         let (space, payload) = (&ground.space, publish.payload);
         let mapping = &ground.endpoint.options.mapping;
         let realm = space.bridge.realm();
         Some(
             match converted(mapping, realm, &uri, payload, &ground.limits()) {
-                Converted::Arguments(arguments) => self.route(name, publish, &arguments, at),
+                Converted::Arguments(arguments) => {
+                    self.route((name, &uri), publish, &arguments, at)
+                }
                 Converted::Stays => self.talk.may_publish(at, &uri, options(&content)),
                 Converted::Unfit => {
                     Figures::get().count_dropped(Dropped::Payload);
@@ -299,12 +305,15 @@ impl Open {
         )
     }
 
-    fn route(&mut self, name: &str, publish: &Publish<'_>, arguments: &Arguments, at: At) -> Said {
-        let Some(uri) = names::uri(name) else {
-            return Said::Refused(ReasonCode::TopicNameInvalid);
-        };
+    fn route(
+        &mut self,
+        (name, uri): (&str, &str),
+        publish: &Publish<'_>,
+        arguments: &Arguments,
+        at: At,
+    ) -> Said {
         let options = options(&content(name, publish));
-        self.talk.publish_arguments(at, &uri, options, arguments)
+        self.talk.publish_arguments(at, uri, options, arguments)
     }
 
     /// Publishes in the space what the realm has permitted.
