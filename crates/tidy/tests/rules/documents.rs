@@ -13,6 +13,10 @@ fn links_lead_to_files_and_anchors() {
     let mut broken = Vec::new();
     let folders = [
         ".",
+        "examples/celery_tasks",
+        "examples/oslo_service",
+        "examples/page_and_backend",
+        "examples/page_service_tasks",
         "examples/rpc_roundtrip",
         "examples/rpc_roundtrip_native",
         "fuzz",
