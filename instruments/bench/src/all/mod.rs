@@ -35,7 +35,7 @@ pub struct AllOptions {
     /// Directory of the results files and report.html; existing files of these names are overwritten.
     #[arg(long = "out", default_value = "results", value_name = "DIRECTORY")]
     directory: PathBuf,
-    /// crossbar, autobahn, netserver, nginx, mosquitto or rabbitmq: measured by each bench that can start it; may be repeated.
+    /// crossbar, autobahn, netserver, nginx, mosquitto, mochi or rabbitmq: measured by each bench that can start it; may be repeated.
     #[arg(long = "peer", value_name = "PEER")]
     peers: Vec<String>,
     /// Only these steps, by the names of their results files.

@@ -12,12 +12,13 @@ pub(super) enum Length {
 }
 
 /// Peers that some bench can start.
-pub(super) const PEERS: [&str; 6] = [
+pub(super) const PEERS: [&str; 7] = [
     "crossbar",
     "autobahn",
     "netserver",
     "nginx",
     "mosquitto",
+    "mochi",
     "rabbitmq",
 ];
 
@@ -154,7 +155,7 @@ const PEER_START_SECONDS: u64 = 8;
 
 /// The benches that can start each peer, and the approximate factor of a step's own time that its rounds add:
 /// Crossbar.io takes 500 subscribers for each of them.
-const BENCHES: [(&str, &[&str], u64); 7] = [
+const BENCHES: [(&str, &[&str], u64); 8] = [
     (
         "crossbar",
         &["rpc", "pubsub", "node", "hostile", "join", "http"],
@@ -164,6 +165,7 @@ const BENCHES: [(&str, &[&str], u64); 7] = [
     ("netserver", &["stream"], 1),
     ("nginx", &["http"], 1),
     ("mosquitto", &["mqtt"], 1),
+    ("mochi", &["mqtt"], 1),
     ("rabbitmq", &["mqtt"], 1),
     ("rabbitmq", &["oslo", "amqp", "hostile"], 2),
 ];

@@ -15,8 +15,8 @@ use crate::broker::url::ACCOUNT;
 use crate::error::BenchError;
 use crate::frame::{OWN, PeerState, ServerOptions, Site, Testbed, instrument, section};
 use crate::machine::{Moved, bind_processes, process_tree};
-use crate::peer::mosquitto;
 use crate::peer::rabbitmq::RabbitMq;
+use crate::peer::{mochi, mosquitto};
 use crate::process::{Listening, Workers};
 use crate::subject::{Endpoint, ServerProcess, guarded, names};
 
@@ -25,8 +25,8 @@ use crate::subject::{Endpoint, ServerProcess, guarded, names};
 pub(super) struct BrokersOptions {
     #[command(flatten)]
     pub(super) server: ServerOptions<Broker>,
-    /// mosquitto or rabbitmq (with its MQTT plug-in, by 3.1.1): start Debian's server and measure it in the same rounds;
-    /// may be repeated.
+    /// mosquitto, rabbitmq (with its MQTT plug-in, by 3.1.1) or mochi: start Debian's server, or `mochi` on PATH, and measure
+    /// it in the same rounds; may be repeated.
     #[arg(long = "peer", value_name = "PEER")]
     pub(super) peers: Vec<MqttPeer>,
 }
@@ -35,12 +35,13 @@ pub(super) struct BrokersOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MqttPeer {
     Mosquitto,
+    Mochi,
     RabbitMq,
 }
 
 names! {
-    MqttPeer { Mosquitto = "mosquitto", RabbitMq = "rabbitmq" }
-    "the peers that can be started are mosquitto and rabbitmq"
+    MqttPeer { Mosquitto = "mosquitto", Mochi = "mochi", RabbitMq = "rabbitmq" }
+    "the peers that can be started are mochi, mosquitto and rabbitmq"
 }
 
 /// One of them, and its addresses without a delay line.
@@ -66,6 +67,7 @@ pub(super) struct Brokers {
     floor: Broker,
     floor_process: Workers<Listening>,
     mosquitto: Option<Fresh>,
+    mochi: Option<Fresh>,
     rabbitmq: Option<RabbitMq>,
     peers: Vec<(MqttPeer, Option<String>)>,
 }
@@ -96,6 +98,7 @@ impl Brokers {
             floor,
             floor_process,
             mosquitto: None,
+            mochi: None,
             rabbitmq: None,
             peers: Vec::new(),
         };
@@ -116,6 +119,13 @@ impl Brokers {
                 let started = Fresh::mosquitto(site, peer.name(), &program, &self.certificate)?;
                 self.mosquitto = Some(started);
                 Ok(Some(mosquitto::version(&program)))
+            }
+            MqttPeer::Mochi => {
+                let Some(program) = mochi::find() else {
+                    return Ok(None);
+                };
+                self.mochi = Some(Fresh::mochi(site, peer.name(), &program)?);
+                Ok(Some(mochi::version(&program)))
             }
             MqttPeer::RabbitMq => {
                 let directory = site.directory.path();
@@ -151,8 +161,8 @@ impl Brokers {
                 processes: self.floor_process.processes(),
             });
         }
-        if let Some(mosquitto) = &mut self.mosquitto {
-            subjects.push(mosquitto.alive()?);
+        for peer in [&mut self.mosquitto, &mut self.mochi].into_iter().flatten() {
+            subjects.push(peer.alive()?);
         }
         // Its plug-in has QoS 1 at most, and it takes seconds to start for a round of its own.
         let is_for_rabbitmq = case.qos() < 2 && case.kind() != Kind::Memory;
@@ -183,12 +193,15 @@ impl Brokers {
         at: usize,
     ) -> Result<Option<Fresh>, BenchError> {
         let name = format!("{}-idle-{at}", of.name);
-        let program = mosquitto::find().filter(|_| of.name == MqttPeer::Mosquitto.name());
-        match (of.name.as_str(), program) {
-            (OWN, _) => Fresh::own(site, &name, &self.certificate).map(Some),
-            (_, Some(program)) => {
+        let is_mosquitto = of.name == MqttPeer::Mosquitto.name();
+        let is_mochi = of.name == MqttPeer::Mochi.name();
+        let mosquitto = mosquitto::find().filter(|_| is_mosquitto);
+        match (mosquitto, mochi::find().filter(|_| is_mochi)) {
+            _ if of.name == OWN => Fresh::own(site, &name, &self.certificate).map(Some),
+            (Some(program), _) => {
                 Fresh::mosquitto(site, &name, &program, &self.certificate).map(Some)
             }
+            (_, Some(program)) => Fresh::mochi(site, &name, &program).map(Some),
             _ => Ok(None),
         }
     }
@@ -219,6 +232,7 @@ impl MqttPeer {
     fn installation(self) -> &'static str {
         match self {
             Self::Mosquitto => mosquitto::INSTALLATION,
+            Self::Mochi => mochi::INSTALLATION,
             Self::RabbitMq => RABBITMQ,
         }
     }
@@ -265,6 +279,24 @@ impl Fresh {
             process.wait_until_it_accepts(&Endpoint::Tcp(address), PATIENCE)?;
         }
         Ok(Self::of(MqttPeer::Mosquitto.name(), process, addresses))
+    }
+
+    /// Its program has one listener, which is a plain one here.
+    fn mochi(site: &Site, directory: &str, program: &Path) -> Result<Self, BenchError> {
+        let address = || site.network.free_server_address();
+        let addresses = [address()?, address()?, address()?];
+        let directory = site.directory.path().join(directory);
+        let place = site.network.server_place(&site.allowed);
+        let command = guarded(&site.executable, &place, program);
+        let mut process = mochi::start(command, &directory, addresses)?;
+        process.wait_until_it_accepts(&Endpoint::Tcp(addresses[0]), PATIENCE)?;
+        let mut started = Self::of(
+            MqttPeer::Mochi.name(),
+            process,
+            (addresses[0], addresses[0]),
+        );
+        started.subject.tls = None;
+        Ok(started)
     }
 
     fn of(

@@ -2,6 +2,7 @@
 
 pub(crate) mod autobahn;
 pub(crate) mod crossbar;
+pub(crate) mod mochi;
 pub(crate) mod mosquitto;
 pub(crate) mod nats;
 pub(crate) mod nginx;
