@@ -65,7 +65,10 @@ def test_a_vhost(ctl):
 
     ctl(*NODE, "add_vhost", "/test")
     assert vhosts()["/test"] == "false"
+    ctl(*NODE, "trace_on", "-p", "/test")
+    assert vhosts()["/test"] == "true"
     ctl(*NODE, "trace_off", "-p", "/test")
+    assert vhosts()["/test"] == "false"
     ctl(*NODE, "delete_vhost", "/test")
     assert "/test" not in vhosts()
 

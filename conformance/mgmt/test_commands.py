@@ -69,7 +69,6 @@ def test_unhonoured_words_are_refused_by_name(named):
         ("list_users", "--dry-run"),
         ("list_users", "--formatter", "erlang"),
         ("list_queues", "memory"),
-        ("trace_on",),
         ("eval", "1."),
         ("join_cluster", "x"),
     ):

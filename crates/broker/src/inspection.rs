@@ -95,7 +95,7 @@ impl Peer {
     }
 
     /// The name of the connection in the management API, as in RabbitMQ.
-    fn title(&self) -> Arc<str> {
+    pub(super) fn title(&self) -> Arc<str> {
         let own = self.connection.own_address();
         match (&self.about.from, self.connection.peer(), own) {
             (Some(from), _, _) => {

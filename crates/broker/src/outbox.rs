@@ -71,6 +71,11 @@ impl VhostOutbox {
 }
 
 impl Outbox<Arc<Peer>> for VhostOutbox {
+    fn traced_name(&self, of: &Arc<Peer>) -> Option<Arc<str>> {
+        let is_full = of.vhost.shared.flow.is_memory_full();
+        (!is_full).then(|| of.title())
+    }
+
     fn send(&mut self, to: &Arc<Peer>, channel: u16, method: &Method<'_>) {
         // Nothing follows `connection.close`.
         if to.is_closing() {

@@ -42,6 +42,8 @@ pub struct SharedVhost {
     pub(super) backlog: Backlog,
     clock: Clock,
     stopped: AtomicBool,
+    /// Messages are traced. Written under the lock.
+    is_traced: AtomicBool,
     pub(super) phase: Phase,
     /// In the vhost's time.
     timer: Timer,
@@ -116,6 +118,7 @@ impl SharedVhost {
             backlog: Backlog::new(thread),
             clock,
             stopped: AtomicBool::new(false),
+            is_traced: AtomicBool::new(false),
             phase: Phase::default(),
             timer: Timer::new(next),
             waiting_for_pages: Mutex::default(),
@@ -130,6 +133,20 @@ impl SharedVhost {
 
     pub fn name(&self) -> &Arc<str> {
         &self.name
+    }
+
+    /// Whether messages are traced.
+    pub fn is_traced(&self) -> bool {
+        self.is_traced.load(Ordering::Relaxed)
+    }
+
+    /// Begins to trace messages, with the node's name in them, or ends that.
+    pub(crate) fn set_traced(self: &Arc<Self>, node: Option<Arc<str>>) {
+        let mut turn = self.turn(Instant::now());
+        let (vhost, ..) = turn.enter();
+        self.is_traced.store(node.is_some(), Ordering::Relaxed);
+        vhost.set_traced(node);
+        turn.finish();
     }
 
     /// The time from a record to its commit, as it was measured last.

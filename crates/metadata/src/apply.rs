@@ -104,7 +104,9 @@ impl Draft<'_> {
                 self.user_limits(&user)?;
                 self.put_user_limits(user, limits)
             }
-            Change::PutVhost { name, about, by } => self.put_vhost(name, about, by),
+            Change::PutVhost {
+                name, about, by, ..
+            } => self.put_vhost(name, about, by),
             Change::PutVhostLimit {
                 vhost,
                 limit,

@@ -92,6 +92,8 @@ pub enum Change {
         name: Arc<str>,
         about: VhostAbout,
         by: Option<Arc<str>>,
+        /// Whether messages are traced, if that changes. It is of the running broker, which carries it out.
+        tracing: Option<bool>,
     },
     PutVhostLimit {
         vhost: Arc<str>,
@@ -120,6 +122,7 @@ impl Change {
                 name: checked("vhost", name)?,
                 about: VhostAbout::parse(body)?,
                 by: by.map(Arc::from),
+                tracing: Body::of(body)?.boolean("tracing")?,
             },
             Entry::Permission { vhost, user } => Self::PutPermission {
                 vhost,

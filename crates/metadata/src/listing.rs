@@ -117,7 +117,7 @@ impl Metadata {
     }
 
     /// The state of a vhost at run time: the keys that do not depend on its traffic.
-    pub fn vhost_json(&self, name: &str) -> Json {
+    pub fn vhost_json(&self, name: &str, is_traced: bool) -> Json {
         let about = self.about(name);
         let kind = about.default_queue_type.as_deref().unwrap_or("undefined");
         json!({
@@ -126,7 +126,7 @@ impl Metadata {
             "tags": about.tags,
             "default_queue_type": kind,
             "metadata": {"description": about.description, "tags": about.tags},
-            "tracing": false,
+            "tracing": is_traced,
         })
     }
 

@@ -20,10 +20,6 @@ const CLASSIC: &str = "classic";
 impl VhostAbout {
     pub(crate) fn parse(json: &Json) -> Result<Self, Refusal> {
         let body = Body::of(json)?;
-        if body.boolean("tracing")? == Some(true) {
-            let reason = "tracing: expected false, got true: messages are not traced";
-            return Err(Refusal::new(crate::RefusalKind::Unsupported, reason));
-        }
         let default_queue_type = match body.text("default_queue_type")? {
             None | Some("undefined" | "") => None,
             Some(CLASSIC) => Some(CLASSIC.to_owned()),

@@ -57,7 +57,7 @@ fn what_belongs_to_a_user_or_a_vhost_goes_with_it() {
         put vhost v {"description": "d", "tags": "a,b"} => 201
         put vhost v {} => 204
         put vhost v {"default_queue_type": "nope"} => 400 default_queue_type: expected "classic", got "nope": clients name other types by x-queue-type
-        put vhost v {"tracing": true} => 400 tracing: expected false, got true: messages are not traced
+        put vhost v {"tracing": "x"} => 400 not_boolean: "x"
         put vhost v {"description": "e", "default_queue_type": "classic"} => 204
         put permission v al {"configure": "^a", "write": "", "read": ".*"} => 201
         put permission v al {"configure": "^b", "write": "", "read": "^.*$"} => 204

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crosstie_broker::vhost::SharedVhost;
 use crosstie_metadata::{Change, Entry, Json, Outcome, PolicyKind, Refusal, RefusalKind};
 use serde_json::json;
 
@@ -238,8 +239,9 @@ fn refused(refusal: &Refusal, place: &Place<'_>) -> Answer {
 }
 
 /// The keys of a vhost that its users decide on.
-pub(crate) fn of_vhost(call: &Call<'_>, name: &str) -> Json {
-    call.api.operators.metadata().vhost_json(name)
+pub(crate) fn of_vhost(call: &Call<'_>, vhost: &SharedVhost) -> Json {
+    let metadata = call.api.operators.metadata();
+    metadata.vhost_json(vhost.name(), vhost.is_traced())
 }
 
 /// The name of the cluster: as it was set, or as configured.

@@ -26,7 +26,7 @@ impl Found {
     fn of(call: &Call<'_>, vhosts: Vec<Arc<SharedVhost>>) -> Vec<Self> {
         let octets = call.api.operators.broker().octets_of_vhosts();
         let found = vhosts.into_iter().map(|vhost| Self {
-            about: settings::of_vhost(call, vhost.name()),
+            about: settings::of_vhost(call, &vhost),
             octets: octets.get(vhost.name()).copied().unwrap_or_default(),
             vhost,
         });

@@ -1,5 +1,7 @@
 //! The output of a vhost.
 
+use std::sync::Arc;
+
 use crosstie_amqp::{Method, Properties};
 
 use crate::Fault;
@@ -33,6 +35,12 @@ pub trait Outbox<H> {
 
     /// The vhost has closed a channel by itself. The owner sends `channel.close`, and waits for `close-ok`.
     fn close_channel(&mut self, to: &H, channel: u16, fault: &Fault);
+
+    /// The name of a connection for the copy of a traced message; `None` if none is to be made now.
+    fn traced_name(&self, of: &H) -> Option<Arc<str>> {
+        let _ = of;
+        None
+    }
 
     /// Changes the bytes held for a connection, beside its messages: its channels, its consumers, its unacknowledged
     /// deliveries. All of them are released, at the latest when the connection is closed.

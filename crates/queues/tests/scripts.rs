@@ -24,6 +24,7 @@
 //! holds ready=1 unacked=0 queues=1                 and other counts
 //! counted queue q published=1 sent=1               all its counters above 0; or: exchange, channel, type
 //! purge q 1                                        an operator; that many messages go
+//! trace on                                         or: trace off
 //! delete q 1
 //! policy p ^q {max-length=2} 1 queues               or: operator-policy, policy p gone
 //! policies q p -                                   the names of a queue's policies

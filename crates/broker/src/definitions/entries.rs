@@ -49,6 +49,7 @@ pub(super) fn changes(
             name: vhost.name.as_str().into(),
             about: VhostAbout::default(),
             by: None,
+            tracing: None,
         })
         .collect();
     for setting in &definitions.settings {

@@ -59,13 +59,27 @@ impl Broker {
     /// vhost, and the answer waits for the log. The store promises what a change of the store does to logs, so that a node
     /// that is killed in between completes the change when it owns the vhost again.
     pub(crate) fn change(self: &Arc<Self>, change: Change) -> Result<Outcome, Refusal> {
+        let traced = match &change {
+            Change::PutVhost { name, tracing, .. } => {
+                tracing.map(|is_on| (Arc::clone(name), is_on))
+            }
+            _ => None,
+        };
         let one_at_a_time = self.metadata.begin();
         let before = self.follow_vhosts();
         let applied = before.apply(change, &mut salt);
         let (next, applied) = applied.map_err(|refusal| self.named(refusal))?;
         let completed = self.complete(next, applied)?;
         drop(one_at_a_time);
-        completed.wait(self)
+        let outcome = completed.wait(self)?;
+        // The vhost may have left this node since.
+        if let Some((name, is_on)) = traced
+            && let Ok(vhost) = self.vhost(&name)
+        {
+            let node = is_on.then(|| format!("crosstie@{}", self.home.node).into());
+            vhost.set_traced(node);
+        }
+        Ok(outcome)
     }
 
     /// Stores a change and carries it out. The caller has begun it, and waits for the logs when that is over.

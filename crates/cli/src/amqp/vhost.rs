@@ -32,6 +32,10 @@ pub(super) struct Vhost {
     /// Tag of the vhost; may be repeated.
     #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
+    /// Whether to copy each published and delivered message to the exchange amq.rabbitmq.trace, until the node stops. By
+    /// default this stays as it is.
+    #[arg(long, value_name = "BOOLEAN")]
+    tracing: Option<bool>,
 }
 
 impl Action {
@@ -56,7 +60,7 @@ impl Vhost {
     fn put(self, existence: Existence) -> Asked {
         Asked::Put {
             entry: entry(&self.name),
-            body: json!({"description": self.description, "tags": self.tags}),
+            body: json!({"description": self.description, "tags": self.tags, "tracing": self.tracing}),
             existence,
         }
     }
@@ -66,9 +70,10 @@ fn entry(name: &str) -> Json {
     json!({"kind": "vhost", "name": name})
 }
 
-static COLUMNS: [Column; 4] = [
+static COLUMNS: [Column; 5] = [
     column("vhost", Show::Text("name")),
     column("description", Show::Text("description")),
     column("tags", Show::Words("tags")),
+    column("features", Show::Flags(&["tracing"])),
     column("read-only by", Show::Text("configuration")),
 ];

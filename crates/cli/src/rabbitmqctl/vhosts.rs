@@ -51,18 +51,25 @@ fn set_tags(run: &Run) -> Result<Output, Failure> {
     run.announce(&format!(
         "Setting tags for virtual host \"{name}\" to [{shown}] ..."
     ))?;
+    change(run, name, "tags", json!(tags))?;
+    Ok(Output::Nothing)
+}
+
+/// Changes one key of a vhost; the others stay.
+fn change(run: &Run, name: &str, key: &str, value: Json) -> Result<(), Failure> {
     let found = run.session.entries("vhost", None, Some(name))?;
     let Some(found) = found.first() else {
         return Err(Failure::data(&format!(
             "Virtual host \"{name}\" does not exist"
         )));
     };
-    let mut body = json!({"description": found["description"], "tags": tags});
+    let mut body = json!({"description": found["description"], "tags": found["tags"]});
     if found["default_queue_type"] != "undefined" {
         body["default_queue_type"] = found["default_queue_type"].clone();
     }
+    body[key] = value;
     run.session.change(&entry(name), Some(body))?;
-    Ok(Output::Nothing)
+    Ok(())
 }
 
 const COLUMNS: [&str; 6] = [
@@ -93,16 +100,19 @@ fn restart(run: &Run) -> Result<Output, Failure> {
     )))
 }
 
-fn trace_on(_: &Run) -> Result<Output, Failure> {
-    Err(Failure::usage(
-        "Error: trace_on: Crosstie does not trace messages",
-    ))
+fn trace_on(run: &Run) -> Result<Output, Failure> {
+    let vhost = run.vhost();
+    run.announce(&format!("Starting tracing for vhost \"{vhost}\" ..."))?;
+    run.session.check_vhost(vhost)?;
+    change(run, vhost, "tracing", true.into())?;
+    Ok(Output::Text(format!("Trace enabled for vhost {vhost}")))
 }
 
 fn trace_off(run: &Run) -> Result<Output, Failure> {
     let vhost = run.vhost();
     run.announce(&format!("Stopping tracing for vhost \"{vhost}\" ..."))?;
     run.session.check_vhost(vhost)?;
+    change(run, vhost, "tracing", false.into())?;
     Ok(Output::Text(format!("Trace disabled for vhost {vhost}")))
 }
 

@@ -70,7 +70,7 @@ pub(super) fn of_vhost(vhost: &Value<'_>, name: &str) -> Vec<Skipped> {
     if vhost.get("tracing").and_then(Json::as_bool) == Some(true) {
         skipped.push(skip(
             format!("tracing of vhost '{name}'"),
-            "messages are not traced",
+            "tracing ends with the node: `rabbitmqctl trace_on` begins it",
         ));
     }
     skipped

@@ -135,7 +135,9 @@ impl Machine {
             "topic-permissions" => self.state.list_topic_permissions(None, None),
             "vhosts" => {
                 let names = self.state.vhosts();
-                names.map(|name| self.state.vhost_json(name)).collect()
+                names
+                    .map(|name| self.state.vhost_json(name, false))
+                    .collect()
             }
             "vhost-limits" => self.state.list_vhost_limits(None),
             "user-limits" => self.state.list_user_limits(None),

@@ -54,8 +54,10 @@ const WAITING_MAX: usize = 10_000;
 #[derive(Debug, Default)]
 pub(crate) struct DeadLetters {
     waiting: VecDeque<DeadLetter>,
-    /// Number of deaths in this input.
+    /// Number of deaths and of traces in this input.
     died: usize,
+    /// Traces of this input, which are published first.
+    traces: VecDeque<MessageContent>,
 }
 
 impl DeadLetters {
@@ -105,6 +107,16 @@ impl DeadLetters {
         });
     }
 
+    /// Adds the copy of a traced message.
+    pub(crate) fn trace(&mut self, content: MessageContent) {
+        self.died += 1;
+        self.traces.push_back(content);
+    }
+
+    pub(crate) fn next_trace(&mut self) -> Option<MessageContent> {
+        self.traces.pop_front()
+    }
+
     /// Takes the one that has waited longest; [`Self::let_go`] finishes it.
     pub(crate) fn pop(&mut self) -> Option<DeadLetter> {
         self.waiting.pop_front()
@@ -127,7 +139,7 @@ impl DeadLetters {
 
     /// Divides the number of followers allowed from one death among those that died in this input.
     pub(crate) fn share_following(&mut self) {
-        let died = std::mem::take(&mut self.died);
+        let died = std::mem::take(&mut self.died).saturating_sub(self.traces.len());
         let of_each = FOLLOWING_MAX / died.max(1) as u32;
         for dead in self.waiting.iter_mut().rev().take(died) {
             dead.following_max = of_each;
@@ -208,6 +220,7 @@ impl DeadLetters {
     /// Gives memory back after many have left.
     pub(crate) fn shrink(&mut self) {
         shrink(&mut self.waiting);
+        shrink(&mut self.traces);
     }
 
     /// The content of each, with its entry if it comes from a queue.

@@ -215,7 +215,7 @@ fn bytes(value: Value<'_>) -> Option<&[u8]> {
     }
 }
 
-fn push_string(out: &mut Vec<u8>, bytes: &[u8]) {
+pub(crate) fn push_string(out: &mut Vec<u8>, bytes: &[u8]) {
     push_long(out, b'S', bytes);
 }
 
@@ -230,7 +230,7 @@ fn push_long(out: &mut Vec<u8>, tag: u8, bytes: &[u8]) {
 }
 
 /// A table's bytes with one field: an array of these bytes.
-fn array_field(name: &str, values: &[u8]) -> Vec<u8> {
+pub(crate) fn array_field(name: &str, values: &[u8]) -> Vec<u8> {
     let mut out = vec![name.len() as u8];
     out.extend_from_slice(name.as_bytes());
     push_long(&mut out, b'A', values);

@@ -38,7 +38,7 @@ mod wheel;
 mod withdraw;
 
 pub(crate) use self::dead_letters::{DeadLetter, DeadLetters, FOLLOWING_MAX, Reason};
-pub(crate) use self::deaths::Deaths;
+pub(crate) use self::deaths::{Deaths, array_field, push_string};
 pub(crate) use self::delayed::Due;
 pub(crate) use self::entry::Entry;
 pub(crate) use self::incoming::{Enqueued, Handling, Incoming};

@@ -65,7 +65,7 @@ pub use hashing::arguments_hash;
 pub use kind::QueueKind;
 pub(crate) use overflow::Overflow;
 pub(crate) use resource::{Resource, strip_line_ends};
-pub(crate) use routed::Routed;
+pub(crate) use routed::{Routed, header_keys};
 pub(crate) use term::{kind, term as erlang_term};
 
 use bindings::Bindings;

@@ -23,6 +23,12 @@ impl<'a> Routed<'a> {
     }
 }
 
+/// The routing keys in headers.
+pub(crate) fn header_keys<'a>(headers: Table<'a>) -> impl Iterator<Item = &'a str> {
+    let [open, blind] = Copies::of(headers).0;
+    open.iter().chain(blind.iter()).filter_map(Value::as_str)
+}
+
 /// The keys in the headers `CC` and `BCC`, looked up once, however many exchanges a message passes.
 #[derive(Default)]
 pub(super) struct Copies<'a>([Array<'a>; 2]);

@@ -20,6 +20,7 @@ impl<H> Vhost<H> {
     /// Publishes dead letters, as far as this input's steps allow. This is the last step of each input: it follows all
     /// causes of death, and may cause further ones.
     pub(super) fn bury(&mut self, now: Time, out: &mut dyn Outbox<H>) {
+        self.publish_traces(now, out);
         while !self.queues.dead().is_empty() && !self.ledger.steps.is_over() {
             self.bury_first(now, out);
         }

@@ -177,6 +177,10 @@ impl<H> Vhost<H> {
             immediate: false,
         };
         let mut incoming = Incoming::kept(&content, facets.handling);
+        if self.tracing.is_some() {
+            let traced = (&incoming.outgoing(), headers);
+            self.trace_published(key, traced, &targets, out);
+        }
         let distributed = self.distribute(now, key, &publish, &targets, &mut incoming, out);
         self.targets = targets;
         if self.topology.has_passed() {

@@ -43,7 +43,7 @@ impl<H> Vhost<H> {
                 is_quorum,
                 waited_ms,
             } = popped;
-            match self.send_entry(next, &entry, is_quorum, out) {
+            match self.send_entry(next, (key, &entry, is_quorum), out) {
                 Ok(sent) if sent.needs_ack => {
                     self.ledger.waits.note(waited_ms);
                     if is_quorum {
@@ -71,8 +71,7 @@ impl<H> Vhost<H> {
     fn send_entry(
         &mut self,
         next: Next,
-        entry: &Entry,
-        is_quorum: bool,
+        (queue, entry, is_quorum): (QueueKey, &Entry, bool),
         out: &mut dyn Outbox<H>,
     ) -> Result<Sent, Refused> {
         let rooms = (&mut self.consumers, &mut self.channels, &mut self.ledger);
@@ -85,11 +84,15 @@ impl<H> Vhost<H> {
             }
             false => send(next, &outgoing, rooms, out),
         };
-        if entry.is_redelivered
+        if (entry.is_redelivered | self.tracing.is_some())
             && let Ok(sent) = &sent
         {
+            let redelivered = u64::from(entry.is_redelivered);
             self.channels
-                .count(sent.channel, |counts| counts.redelivered += 1);
+                .count(sent.channel, |counts| counts.redelivered += redelivered);
+            if self.tracing.is_some() {
+                self.trace_delivered(sent.channel, queue, &outgoing, out);
+            }
         }
         sent
     }

@@ -3,6 +3,7 @@
 use super::Vhost;
 use super::deliver::send;
 use crate::channels::Delivery;
+use crate::consumers::Sent;
 use crate::queues::{Enqueued, Incoming};
 use crate::{Outbox, QueueKey, Time};
 
@@ -42,16 +43,13 @@ impl<H> Vhost<H> {
             && sent.is_none()
             && let Some(next) = consumers.next(key, channels, &mut self.ledger.steps)
         {
-            let outgoing = incoming.outgoing();
-            sent = send(
-                next,
-                &outgoing,
-                (consumers, channels, &mut self.ledger),
-                out,
-            )
-            .ok();
+            let rooms = (&mut *consumers, &mut *channels, &mut self.ledger);
+            sent = send(next, &incoming.outgoing(), rooms, out).ok();
         }
-        if sent.is_some_and(|sent| !queue.note_sent(sent.needs_ack, &mut self.ledger)) {
+        if let Some(sent) = sent
+            && !queue.note_sent(sent.needs_ack, &mut self.ledger)
+        {
+            self.trace_direct(sent, key, incoming, out);
             return Enqueued::Taken;
         }
         let (entry, position) = queue.keep(now, incoming, sent.is_some(), &mut self.ledger);
@@ -60,6 +58,7 @@ impl<H> Vhost<H> {
                 queue.unacknowledged += 1;
                 let delivery = Delivery::new(key, Some(sent.consumer), now, entry);
                 channels.hold(sent.channel, sent.tag, delivery);
+                self.trace_direct(sent, key, incoming, out);
             }
             None => {
                 queue.note_arrival(now, &entry);
@@ -75,5 +74,19 @@ impl<H> Vhost<H> {
             }
         }
         position.map_or(Enqueued::Taken, Enqueued::Stored)
+    }
+
+    /// Copies a message that a consumer was sent before the queue kept it, while messages are traced.
+    #[inline(always)]
+    fn trace_direct(
+        &mut self,
+        sent: Sent,
+        queue: QueueKey,
+        incoming: &Incoming<'_>,
+        out: &dyn Outbox<H>,
+    ) {
+        if self.tracing.is_some() {
+            self.trace_delivered(sent.channel, queue, &incoming.outgoing(), out);
+        }
     }
 }

@@ -109,6 +109,9 @@ impl<H> Vhost<H> {
             message_count: self.queues.ready_count(queue) as u32,
         };
         self.channels.send_owed(key, ok, &outgoing, out)?;
+        if self.tracing.is_some() {
+            self.trace_delivered(key, queue, &outgoing, out);
+        }
         self.channels.take_tag(key).ok_or(Refused::Gone)
     }
 }

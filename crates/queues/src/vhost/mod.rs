@@ -45,6 +45,7 @@ mod stream;
 #[cfg(test)]
 mod stream_readers;
 mod timeouts;
+mod trace;
 mod views;
 
 use std::sync::Arc;
@@ -113,6 +114,8 @@ pub struct Vhost<H> {
     queues_limit: Option<usize>,
     /// The targets of a message: emptied, and used again.
     targets: Vec<QueueKey>,
+    /// While messages are traced: the node's name.
+    tracing: Option<Arc<str>>,
 }
 
 impl<H> Vhost<H> {
@@ -141,6 +144,7 @@ impl<H> Vhost<H> {
             has_ended: false,
             queues_limit: None,
             targets: Vec::new(),
+            tracing: None,
         }
     }
 

@@ -257,6 +257,10 @@ impl<H> Vhost<H> {
             handling: facets.handling,
             content: message.content,
         };
+        if self.tracing.is_some() {
+            let traced = (&incoming.outgoing(), facets.headers);
+            self.trace_published(key, traced, &targets, out);
+        }
         let mut distributed = self.distribute(now, key, publish, &targets, &mut incoming, out);
         self.targets = targets;
         if self.topology.has_passed() {

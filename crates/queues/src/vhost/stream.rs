@@ -55,6 +55,7 @@ impl<H> Vhost<H> {
         self.begin();
         if let Some(key) = self.streams.written(id, extent, page) {
             self.deliver_stream(now, key, out);
+            self.end(now, out);
         }
     }
 
@@ -97,6 +98,7 @@ impl<H> Vhost<H> {
         reader.add(page, &mut self.ledger);
         self.consumers.has_message(want.reader);
         self.deliver_stream(now, want.stream, out);
+        self.end(now, out);
     }
 
     /// Messages of these streams wait because they cannot be written. Dead letters for them stay with their queues.
@@ -204,6 +206,9 @@ impl<H> Vhost<H> {
             if let Some(reader) = self.consumers.reader_mut(consumer) {
                 reader.advance(&message);
                 self.streams.read_ahead(key, consumer, reader);
+            }
+            if self.tracing.is_some() {
+                self.trace_delivered(sent.channel, key, &outgoing, out);
             }
             let entry = Entry::of_stream(self.streams.blank(), message.offset);
             self.ledger.account(&entry);

@@ -111,6 +111,7 @@ impl crosstie_script::Player for Player {
                 self.copy();
                 Ok(())
             }
+            ("trace", _) => self.trace(rest),
             ("purge" | "delete", _) => self.operate(head, rest),
             ("policy", _) => self.set_policy(PolicyKind::User, rest),
             ("operator-policy", _) => self.set_policy(PolicyKind::Operator, rest),
@@ -462,6 +463,11 @@ impl Player {
             true => Ok(()),
             false => Err(format!("{key} retains {found}")),
         }
+    }
+
+    fn trace(&mut self, state: &str) -> Result<(), String> {
+        self.vhost().set_traced((state == "on").then(|| "n".into()));
+        Ok(())
     }
 
     fn operate(&mut self, verb: &str, rest: &str) -> Result<(), String> {

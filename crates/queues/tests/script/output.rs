@@ -1,5 +1,7 @@
 //! What a vhost sends, as the scripts write it.
 
+use std::sync::Arc;
+
 use crosstie_amqp::{Method, Properties};
 use crosstie_queues::{Fault, Outbox, Refused};
 use crosstie_script::Stage;
@@ -35,6 +37,10 @@ impl Recorder {
 }
 
 impl Outbox<char> for Recorder {
+    fn traced_name(&self, of: &char) -> Option<Arc<str>> {
+        Some(of.to_string().into())
+    }
+
     fn send(&mut self, to: &char, channel: u16, method: &Method<'_>) {
         let text = match *method {
             Method::QueueDeclareOk(ok) => format!(

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use crosstie_config::Json;
 use crosstie_router::amqp::{
-    Change, Entry, Metadata, Origin, Outcome, PolicyKind, Refusal as Refused, RefusalKind,
+    Change, Entry, Metadata, Operators, Origin, Outcome, PolicyKind, Refusal as Refused,
+    RefusalKind,
 };
 use serde_json::{Map, json};
 use tracing::info;
@@ -27,12 +28,13 @@ fn entries(node: &mut Node, call: &Call) -> Answer {
     let kind: String = call.required(0, "kind")?;
     let vhost: Option<String> = call.optional(1, "vhost")?;
     let name: Option<String> = call.optional(2, "name")?;
-    let metadata = amqp(node, call)?.metadata();
+    let operators = amqp(node, call)?;
+    let metadata = operators.metadata();
     let offset: Option<usize> = call.optional(3, "offset")?;
     let (vhost, name) = (vhost.as_deref(), name.as_deref());
     let all = match kind.as_str() {
         "user" => users(&metadata, name),
-        "vhost" => vhosts(&metadata, name),
+        "vhost" => vhosts(&operators, &metadata, name),
         "permission" => metadata.list_permissions(vhost, name),
         "topic-permission" => metadata.list_topic_permissions(vhost, name),
         "policy" => metadata.list_policies(PolicyKind::User, vhost),
@@ -215,13 +217,18 @@ fn users(metadata: &Metadata, name: Option<&str>) -> Vec<Json> {
     users
 }
 
-fn vhosts(metadata: &Metadata, name: Option<&str>) -> Vec<Json> {
+fn vhosts(operators: &Operators, metadata: &Metadata, name: Option<&str>) -> Vec<Json> {
+    let open = operators.open_vhosts();
+    let is_traced = |name: &str| {
+        let mut open = open.iter();
+        open.any(|vhost| **vhost.name() == *name && vhost.is_traced())
+    };
     let vhosts = metadata
         .vhosts()
         .filter(|vhost| name.is_none_or(|name| ***vhost == *name));
     vhosts
         .map(|vhost| {
-            let mut row = metadata.vhost_json(vhost);
+            let mut row = metadata.vhost_json(vhost, is_traced(vhost));
             row["configuration"] = key_of(metadata.vhost_origin(vhost));
             row
         })
