@@ -361,31 +361,6 @@ def test_a_stop_does_not_wait_for_the_time_that_a_collector_names(start_router, 
 
 
 # The look-up of a host whose name servers never answer.
-HANGS = """
-#include <fcntl.h>
-#include <netdb.h>
-#include <unistd.h>
-int getaddrinfo(const char *n, const char *s, const struct addrinfo *h, struct addrinfo **r)
-{
-    creat("looks-up", 0600);
-    for (;;) pause();
-}
-"""
-
-
-def test_a_look_up_that_hangs_holds_up_no_stop(start_router, tmp_path, monkeypatch):
-    source, library = tmp_path / "hangs.c", tmp_path / "hangs.so"
-    source.write_text(HANGS)
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
-    monkeypatch.setenv("LD_PRELOAD", str(library))
-    router = start_router(node("http://collector.test:4318/v1/traces"))
-    with join(router) as session:
-        session.ask(CALL, SAMPLED, "wamp.session.count")
-        session.hear(RESULT)
-        await_true("the look-up", (router.directory / "looks-up").exists)
-    router.stop()
-
-
 def mqtt(name: str, **options: object) -> dict:
     return {"type": "mqtt", "id": name, "endpoint": config.tcp(), "options": options}
 

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use crosstie_terminal::{chain, logging, output, run_in, signals, wait_for};
+use crosstie_terminal::{chain, logging, output, signals, wait_for};
 
 #[macro_use(complain, say)]
 extern crate crosstie_terminal;

@@ -19,12 +19,12 @@ use crosstie_node::{
 use tokio::net::UnixStream;
 use tracing::{error, info, warn};
 
+use crate::chain;
 use crate::embedded::{SOCKET, management_socket};
 use crate::exit_code::exit_code;
 use crate::judgement::{judge_loaded, principals};
 use crate::logging::{self, LogFormat, LogLevel};
 use crate::signals::Signals;
-use crate::{chain, run_in};
 
 /// Start a node: its routers, containers and guests.
 ///
@@ -204,7 +204,7 @@ fn run_node(
     }
     let mut options = options(arguments, directory, home.as_ref(), reload, shutdown_after)?;
     options.takeover = takeover.take();
-    let outcome = run_in(runtime, async {
+    let outcome = runtime.block_on(async {
         if let (Some(management), None) = (&options.management, &options.takeover) {
             check_alone(management).await?;
         }

@@ -11,7 +11,6 @@ use serde_json::{Value as Json, json};
 
 use crate::embedded::SOCKET;
 use crate::management::{self, Place, Target, embedded, locate_if_any, reached};
-use crate::run_in;
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -224,7 +223,7 @@ fn ask(target: &Target) -> anyhow::Result<Told> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    run_in(runtime, async {
+    runtime.block_on(async {
         let told = tokio::time::timeout(PATIENCE, read(target)).await;
         told.with_context(|| format!("the node at {} does not answer", target.url))?
     })

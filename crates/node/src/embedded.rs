@@ -180,7 +180,7 @@ impl EmbeddedNode {
         let thread = thread::Builder::new().name("crosstie-node".to_owned());
         let thread = thread.spawn(move || {
             let ended = runtime.block_on(run(config, options, &tells_start, stopped));
-            runtime.shutdown_timeout(BLOCKED_MAX);
+            drop(runtime);
             // Whoever awaits the end finds nothing left of it.
             drop(temporary);
             tells_outcome.send_replace(ended);
@@ -277,9 +277,6 @@ impl Drop for EmbeddedNode {
         self.join();
     }
 }
-
-/// Maximum time for calls that block. A look-up of a name may take a minute, and goes on without its runtime.
-const BLOCKED_MAX: Duration = Duration::from_secs(2);
 
 /// The name of the request in the log line that begins a shutdown.
 const STOP: &str = "its program's request to stop";

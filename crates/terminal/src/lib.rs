@@ -28,8 +28,6 @@ pub mod signals;
 
 use std::process::ExitCode;
 
-use tokio::runtime::Runtime;
-
 /// The version of both programs.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -73,13 +71,8 @@ pub fn wait_for(
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    run_in(runtime, outcome)
-}
-
-/// Runs a future in a runtime that ends with it. A look-up of a name, or another call that blocks, may go on for long; the
-/// process ends without it.
-pub fn run_in<T>(runtime: Runtime, future: impl Future<Output = T>) -> T {
-    let outcome = runtime.block_on(future);
+    let outcome = runtime.block_on(outcome);
+    // A look-up of a name, or another call that blocks, may go on for long; the process ends without it.
     runtime.shutdown_background();
     outcome
 }

@@ -87,4 +87,4 @@ pub use stage::{Filter, Filtered, Stage, StageError};
 pub use stream::ConnectionStream;
 pub use tap::Tap;
 pub use waiting::{Spins, Waiting, expect_none};
-pub use workers::{WorkerOptions, Workers, run_to_end};
+pub use workers::{WorkerOptions, Workers};

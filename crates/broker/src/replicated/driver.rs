@@ -11,7 +11,6 @@ use crosstie_jetstream::{Connection, Failed, Server, Speaking, Stream};
 use crosstie_ledger::{Ledger, Role as LedgerRole, Status};
 use crosstie_nats::escaped;
 use crosstie_queues::Time;
-use crosstie_transport::run_to_end;
 
 use super::beat::Beat;
 use super::handing::Handing;
@@ -101,8 +100,7 @@ pub(crate) fn start(task: Task) -> Result<JoinHandle<()>, String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
-    let started =
-        runtime.and_then(|runtime| thread.spawn(move || run_to_end(runtime, driver.run())));
+    let started = runtime.and_then(|runtime| thread.spawn(move || runtime.block_on(driver.run())));
     started.map_err(|e| format!("the thread of a replicated vhost: {e}"))
 }
 

@@ -348,7 +348,7 @@ impl Worker {
         let thread = thread::Builder::new().name(name.clone()).spawn(move || {
             TIMERS.set(Some(timers));
             // An error means that the sender is gone, which is a stop too.
-            let _ = run_to_end(runtime, stopped);
+            let _ = runtime.block_on(stopped);
         })?;
         let running = Mutex::new(Some(RunningWorker { stop, thread }));
         Ok(Self {
@@ -375,17 +375,6 @@ impl Drop for Worker {
     fn drop(&mut self) {
         self.stop();
     }
-}
-
-/// Maximum time of a stop for calls that block: writes to the disk are done by then. A look-up of a name may take a
-/// minute, and goes on without its runtime.
-const BLOCKED_MAX: Duration = Duration::from_secs(2);
-
-/// Runs a future, then ends its runtime.
-pub fn run_to_end<F: Future>(runtime: Runtime, future: F) -> F::Output {
-    let outcome = runtime.block_on(future);
-    runtime.shutdown_timeout(BLOCKED_MAX);
-    outcome
 }
 
 /// Waits, also on a thread without timers.

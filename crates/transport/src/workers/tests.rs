@@ -3,7 +3,6 @@
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::pin::Pin;
-use std::sync::mpsc;
 use std::time::Instant;
 
 use super::*;
@@ -111,8 +110,8 @@ fn a_blocked_thread_takes_no_turn() {
     };
     let workers = Workers::start(options).expect("threads");
     workers.spawn_web(async {}).expect("a thread of HTTP");
-    let (begun, has_begun) = mpsc::channel();
-    let (release, released) = mpsc::channel::<()>();
+    let (begun, has_begun) = std::sync::mpsc::channel();
+    let (release, released) = std::sync::mpsc::channel::<()>();
     workers.spawn_first(async move {
         let _ = begun.send(());
         let _ = released.recv();
@@ -146,7 +145,7 @@ fn an_idle_keeper_wakes_for_each_second_and_not_for_each_part_of_it() {
         ..WorkerOptions::default()
     };
     let workers = Workers::start(options).expect("started");
-    let (tell, told) = mpsc::channel();
+    let (tell, told) = std::sync::mpsc::channel();
     workers.spawn_keeper(async move {
         let id = rustix::thread::gettid().as_raw_nonzero().get();
         tell.send(id).expect("awaited");
@@ -165,21 +164,4 @@ fn an_idle_keeper_wakes_for_each_second_and_not_for_each_part_of_it() {
     // A timer of the runtime takes two wake-ups. A late second takes no more.
     let found = wake_ups(keeper) - before;
     assert!(found <= 4 * 4, "{found} wake-ups in four seconds");
-}
-
-#[test]
-fn a_call_that_blocks_holds_up_no_stop() {
-    let options = WorkerOptions {
-        threads: 1,
-        ..WorkerOptions::default()
-    };
-    let workers = Workers::start(options).expect("threads");
-    let (begins, begun) = mpsc::channel();
-    let (_holds, held) = mpsc::channel::<()>();
-    workers.keeper_handle().spawn_blocking(move || {
-        let _ = begins.send(());
-        let _ = held.recv();
-    });
-    begun.recv().expect("it has begun");
-    workers.stop();
 }
