@@ -122,7 +122,8 @@ async fn run(
             }
             collector.report(&sent, batch.len(), was_failing);
             is_failing = sent.is_err();
-            pause = sent.err().and_then(|failure| failure.asked_pause);
+            let asked = sent.err().and_then(|failure| failure.asked_pause);
+            pause = asked.map(|asked| asked.max(PAUSE));
             if is_failing && is_last {
                 break;
             }
@@ -204,8 +205,10 @@ impl Failure {
 
     /// The time until a second attempt, if one is due. A collector that is failing already and names no time gets none.
     fn second_after(&self, was_failing: bool) -> Option<Duration> {
-        let own = (self.is_passing && !was_failing).then_some(PAUSE);
-        self.asked_pause.or(own)
+        match was_failing {
+            true => self.asked_pause.map(|asked| asked.max(PAUSE)),
+            false => self.asked_pause.or(self.is_passing.then_some(PAUSE)),
+        }
     }
 }
 

@@ -41,9 +41,9 @@ pub(crate) fn properties(details: Option<&Dict>) -> PropertiesBuf {
     properties
 }
 
-/// MQTT has no text with U+0000.
+/// Trace contexts are visible ASCII and spaces. Clients of MQTT 5 may close at control characters.
 fn may_pass(text: &str) -> bool {
-    text.len() <= TEXT_BYTES_MAX && !text.contains('\0')
+    text.len() <= TEXT_BYTES_MAX && text.bytes().all(|octet| matches!(octet, b' '..=b'~'))
 }
 
 #[cfg(test)]
@@ -93,6 +93,8 @@ mod tests {
             dict(&[("_tracestate", "a=1")]),
             dict(&[("_traceparent", &long)]),
             dict(&[("_traceparent", "a\0b")]),
+            dict(&[("_traceparent", "a\u{1}b")]),
+            dict(&[("_traceparent", "\u{fffe}")]),
         ] {
             let found = properties(Some(&details));
             assert!(found.as_properties().is_empty(), "{details:?}");
