@@ -208,8 +208,9 @@ tables! {
         mqtt_subscriptions_max: usize = integer(1, 1_000_000_000).or(1_000_000),
             "Maximum number of MQTT subscriptions per realm. Another one is refused with 0x97 (0x80 in MQTT 3). \
              `subscriptions_max` bounds those of one session.";
-        mqtt_queued_messages_max: usize = integer(1, 100_000_000).or(1_000),
-            "Maximum number of messages that wait for an MQTT session. Another one drops the oldest that was not sent.";
+        mqtt_queued_messages_max: usize = integer(1, 60_000).or(1_000),
+            "Maximum number of messages that wait for an MQTT session: each has a packet identifier. Another one drops \
+             the oldest that was not sent.";
         mqtt_queued_bytes_max: usize = integer(1_024, 1 << 40).or(16 << 20),
             "Maximum size of the messages that wait for an MQTT session, in bytes. Beyond it the oldest that were not \
              sent are dropped.";

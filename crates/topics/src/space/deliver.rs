@@ -141,7 +141,7 @@ impl<H> Space<H> {
     }
 }
 
-/// Packet identifiers suffice for so many entries, whatever the configuration says.
+/// Packet identifiers suffice for so many entries; the configuration accepts no more.
 const QUEUED_MAX: usize = 60_000;
 
 /// Sends a message of QoS 0, or drops it.

@@ -59,7 +59,7 @@ fn configuration(plain: SocketAddr, tls: SocketAddr, certificate: &Certificate) 
     // Kept sessions are on the disk; others pay nothing for that.
     config["workers"][0]["realms"][0]["mqtt_store"] = json!("mqtt.store");
     config["limits"] = json!({
-        "mqtt_queued_messages_max": 1_000_000,
+        "mqtt_queued_messages_max": 60_000,
         "mqtt_queued_bytes_max": 1 << 30
     });
     config

@@ -44,7 +44,7 @@ pub(crate) struct LoadFinding {
 }
 
 /// Maximum number of messages in a session that is away, and of bytes of their payloads.
-const KEPT_MAX: u64 = 500_000;
+const KEPT_MAX: u64 = 60_000;
 const KEPT_BYTES_MAX: usize = 256 << 20;
 
 /// Number of messages of this size that a session keeps at most.
