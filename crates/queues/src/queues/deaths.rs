@@ -1,5 +1,7 @@
 //! The history of a message's deaths in its headers (`x-death`), as RabbitMQ writes it.
 
+use std::collections::BTreeMap;
+
 use crosstie_amqp::{Changes, Properties, Table, TableBuf, Value};
 
 use super::dead_letters::DeadLetter;
@@ -115,11 +117,14 @@ impl<'a> Deaths<'a> {
     }
 
     /// The entries, one for each queue and reason. RabbitMQ before 3.5 wrote one for each death, without a count.
+    /// Clients may have written thousands, so that no entry is compared with all others.
     fn grouped(&self) -> Vec<Entry<'a>> {
         let mut entries: Vec<Entry<'a>> = Vec::new();
+        let mut known = BTreeMap::new();
         for table in &self.tables {
-            let known = entries.iter_mut().find(|entry| entry.is_like(*table));
-            match known {
+            let names = [QUEUE, REASON].map(|name| table.find(name).map(bytes));
+            let at = *known.entry(names).or_insert(entries.len());
+            match entries.get_mut(at) {
                 Some(known) => known.deaths += 1,
                 None => entries.push(Entry {
                     table: *table,
@@ -147,11 +152,6 @@ struct Entry<'a> {
 }
 
 impl Entry<'_> {
-    fn is_like(&self, other: Table<'_>) -> bool {
-        let is_equal = |name| self.table.find(name).map(bytes) == other.find(name).map(bytes);
-        is_equal(QUEUE) && is_equal(REASON)
-    }
-
     /// The entry with that count; its time is that of the first death, as in RabbitMQ.
     fn counted(&self, count: i64) -> TableBuf {
         let mut table = TableBuf::new();
