@@ -10,7 +10,8 @@
 //! A removal is a message without a body. It is gone with those before it once the store has it. So the store always has
 //! the last message that was confirmed, and a removal that was confirmed does not come undone.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet, VecDeque};
+use std::mem;
 use std::sync::Arc;
 
 use crosstie_amqp::Properties;
@@ -66,7 +67,7 @@ impl Queues {
 
     /// The message that a routing key retains.
     pub(crate) fn retained(&self, now: Time, routing_key: &str) -> Option<&Arc<MessageContent>> {
-        let last = self.retained.topics.get(routing_key)?.last()?;
+        let last = self.retained.topics.get(routing_key)?.back()?;
         let is_present = !last.is_expired(now) && !is_removal(&last.content);
         is_present.then_some(&last.content)
     }
@@ -143,13 +144,17 @@ impl Queues {
         is_refused: impl Fn(&MessageContent) -> bool,
     ) -> Vec<Entry> {
         let is_gone = |entry: &Entry| places.contains(&entry.place) && is_refused(&entry.content);
-        let topics = self.retained.topics.iter();
-        let topics = topics.filter(|(_, entries)| entries.iter().any(is_gone));
-        let topics: Vec<_> = topics.map(|(topic, _)| Arc::clone(topic)).collect();
+        // The store has committed no other place.
+        let settling = self.retained.settling.iter();
+        let settling = settling.filter(|(.., place)| places.contains(place));
+        let topics: BTreeSet<_> = settling.map(|(_, topic, _)| Arc::clone(topic)).collect();
         let mut gone = Vec::new();
         for topic in topics {
             self.retained.change(&topic, |entries| {
-                gone.extend(entries.extract_if(.., |entry| is_gone(entry)));
+                let (refused, kept): (VecDeque<_>, _) =
+                    mem::take(entries).into_iter().partition(is_gone);
+                *entries = kept;
+                gone.extend(refused);
             });
         }
         gone.iter()
@@ -163,15 +168,15 @@ impl Queues {
             self.retained.expiring.first().filter(|(at, ..)| *at <= now)
         {
             let (place, topic) = (*place, Arc::clone(topic));
-            let gone = self.retained.change(&topic, |entries| match &entries[..] {
-                [alone] if alone.place == place => std::mem::take(entries),
-                // One of them waits for its commit.
-                _ => Vec::new(),
+            let gone = self.retained.change(&topic, |entries| {
+                // Of several, one waits for its commit.
+                let is_alone = entries.len() == 1;
+                entries.pop_front_if(|entry| is_alone && entry.place == place)
             });
-            if gone.is_empty() {
+            let Some(gone) = gone else {
                 return;
-            }
-            self.forget_retained(&gone, ledger);
+            };
+            self.forget_retained(&[gone], ledger);
             if ledger.steps.is_over() {
                 return;
             }

@@ -13,12 +13,16 @@ const MAX: RetainedMax = RetainedMax {
 };
 
 fn retain(deep: &mut Deep, key: &str, body: &[u8]) {
+    publish(deep, key, body);
+    deep.go_on();
+}
+
+fn publish(deep: &mut Deep, key: &str, body: &[u8]) {
     let publish = BasicPublish::to("amq.topic", key);
     let content = (Properties::EMPTY, body);
     let (vhost, sent) = (&mut deep.vhost, &mut deep.sent);
     let retained = vhost.publish_retained(NOW, deep.channel, &publish, content, MAX, sent);
     assert!(retained.expect("is accepted"));
-    deep.go_on();
 }
 
 fn retained(vhost: &Vhost<()>, key: &str) -> Option<u32> {
@@ -80,6 +84,19 @@ fn the_last_message_of_each_topic_comes_back() {
 fn write(vhost: &mut Vhost<()>, disk: &mut Disk) {
     let records = std::mem::take(&mut vhost.journal().records);
     records.into_iter().for_each(|record| disk.write(record));
+}
+
+#[test]
+fn messages_that_waited_for_one_commit_leave_no_room_behind() {
+    let mut deep = Deep::new(1, 0);
+    for number in 0..5_000_u32 {
+        publish(&mut deep, "a", &number.to_be_bytes());
+    }
+    deep.commit();
+    deep.vhost.work(NOW, u32::MAX, &mut deep.sent);
+    assert_eq!(retained(&deep.vhost, "a"), Some(4_999));
+    // The capacity, too.
+    deep.vhost.check_invariants();
 }
 
 #[test]
