@@ -68,10 +68,11 @@ impl Fleets {
 
     /// The counters of each fleet, by vhost.
     pub fn counts(&self) -> Vec<(String, FleetCounts)> {
-        let fleets = self.fleets.lock();
-        let present = fleets.iter().filter(|(_, fleet)| !fleet.is_gone());
+        // A count waits for its vhost's lock, and CONNECT needs the fleets meanwhile.
+        let fleets = self.fleets.lock().clone();
+        let present = fleets.into_iter().filter(|(_, fleet)| !fleet.is_gone());
         present
-            .map(|(vhost, fleet)| (vhost.clone(), fleet.counts()))
+            .map(|(vhost, fleet)| (vhost, fleet.counts()))
             .collect()
     }
 
