@@ -51,6 +51,7 @@ impl Builder<'_> {
             ..read
         };
         self.check_logins(object, worker, &amqp, transports);
+        self.check_retained(object, &amqp, transports);
         match &amqp.definitions {
             Some(path) => {
                 let path = path.clone();
@@ -217,6 +218,22 @@ impl Builder<'_> {
                 problem = problem.note(format!("did you mean {}?", quoted(near)));
             }
             self.problems.push(problem);
+        }
+    }
+
+    /// Warns if the retained messages of one vhost, which never leave memory, could hold the memory alarm.
+    fn check_retained(&mut self, object: View<'_>, amqp: &Amqp, transports: &[Transport]) {
+        let (bytes, max) = (self.retained_bytes_max, amqp.limits.memory_bytes_max);
+        let mqtt = transports
+            .iter()
+            .flat_map(|transport| transport.kind.mqtt());
+        let mut vhosts = mqtt.filter_map(|mqtt| mqtt.options.vhost.as_ref());
+        if vhosts.next().is_some() && bytes > max / 2 {
+            let message = format!(
+                "\"mqtt_retained_bytes_max\" is {bytes}, which is more than half of {max}: retained \
+                 messages stay in memory, and could block all publishers for ever"
+            );
+            self.warn(object.section("limits"), "memory_bytes_max", message);
         }
     }
 

@@ -70,6 +70,8 @@ pub(crate) struct Builder<'a> {
     /// The current worker is disabled and reserves no address.
     disabled: bool,
     queue_bytes_max: usize,
+    /// Maximum size of the retained MQTT messages of each vhost.
+    retained_bytes_max: usize,
     /// Configurations of the current router worker's authenticator functions; `None` outside a worker.
     functions: Option<Vec<Json>>,
 }
@@ -87,6 +89,7 @@ impl<'a> Builder<'a> {
             secrets: BTreeSet::new(),
             disabled: false,
             queue_bytes_max: usize::MAX,
+            retained_bytes_max: 0,
             functions: None,
         }
     }
@@ -98,6 +101,7 @@ impl<'a> Builder<'a> {
         }
         let limits = Limits::read(file.section("limits"));
         self.queue_bytes_max = limits.queue_bytes_max;
+        self.retained_bytes_max = limits.mqtt_retained_bytes_max;
         let ids = Names::new("the worker id", "worker");
         self.workers = ids.of(file.objects("workers"));
         let config = Config {

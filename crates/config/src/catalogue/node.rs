@@ -219,7 +219,8 @@ tables! {
              with 0x97; in MQTT 3, and in a vhost, it is delivered and not retained.";
         mqtt_retained_bytes_max: usize = integer(0, 1 << 40).or(64 << 20),
             "Maximum size of the retained MQTT messages of a realm or vhost, in bytes, with their topics. The effect is that of \
-             `mqtt_retained_messages_max`.";
+             `mqtt_retained_messages_max`. Those of vhosts count for `memory_bytes_max` and stay in memory: the check warns \
+             if one vhost may have more than half of that.";
         testaments_max: usize = integer(0, 1_000_000).or(128),
             "Maximum number of [testaments](meta-api.md#testaments) per session. Another one fails.";
         testaments_bytes_max: usize = integer(0, 1 << 32).or(256 << 10),
