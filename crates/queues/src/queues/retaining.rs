@@ -77,6 +77,14 @@ impl Queues {
         self.retained.held
     }
 
+    /// When the next one expires. While others wait for their commits, these look for expired ones.
+    pub(crate) fn next_expiry(&self) -> Option<Time> {
+        let first = self.retained.expiring.first();
+        first
+            .map(|(at, ..)| *at)
+            .filter(|_| self.retained.settling.is_empty())
+    }
+
     /// Number of messages that had no room.
     pub(crate) fn retained_refused(&self) -> u64 {
         self.retained.refused
@@ -163,7 +171,7 @@ impl Queues {
     }
 
     /// Forgets messages that have expired, as far as this input's steps allow.
-    fn forget_expired(&mut self, now: Time, ledger: &mut Ledger) {
+    pub(crate) fn forget_expired(&mut self, now: Time, ledger: &mut Ledger) {
         while let Some((_, place, topic)) =
             self.retained.expiring.first().filter(|(at, ..)| *at <= now)
         {

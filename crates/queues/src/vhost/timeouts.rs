@@ -14,6 +14,7 @@ impl<H> Vhost<H> {
         let timeouts = [
             self.queues.next_timeout(),
             self.queues.next_delay(),
+            self.queues.next_expiry(),
             self.channels.next_timeout(),
         ];
         timeouts.into_iter().flatten().min()
@@ -32,6 +33,10 @@ impl<H> Vhost<H> {
     fn handle_due(&mut self, now: Time, out: &mut dyn Outbox<H>) -> bool {
         let next = self.next_timeout();
         if self.queues.next_delay() == next && next.is_some() && self.handle_delay(now, out) {
+            return true;
+        }
+        if self.queues.next_expiry().is_some_and(|at| at <= now) {
+            self.queues.forget_expired(now, &mut self.ledger);
             return true;
         }
         if self.queues.next_timeout() == next
