@@ -9,7 +9,9 @@ use serde_json::{Map, Value as Json, json};
 
 use super::backends::Backends;
 use super::conf::Setting;
-use super::listeners::{Listener, MANAGEMENT, PROMETHEUS, Pages, Tls, endpoint};
+use super::listeners::{
+    Listener, MANAGEMENT, PROMETHEUS, Pages, Tls, asks_for_certificates, endpoint,
+};
 use super::mqtt::{GUEST, IsRight, Mqtt};
 use super::values::{address, boolean, bytes, number, within};
 
@@ -165,6 +167,9 @@ impl Made {
                 }
                 other => Err(format!("there is no mechanism {other}")),
             };
+        }
+        if self.mqtt.take_anonymous(key, value).is_some() {
+            return Ok(());
         }
         if Backends::has(key) {
             return self.backends.take(key, value);
@@ -370,7 +375,7 @@ impl Made {
         let mut asks_clients = false;
         if listener.is_tls {
             let tls = self.tls.made("ssl_options")?;
-            asks_clients = tls.get("ca_certificates").is_some();
+            asks_clients = asks_for_certificates(&tls);
             endpoint["tls"] = tls;
         }
         let mut transport = json!({"type": "amqp", "endpoint": endpoint});

@@ -235,6 +235,11 @@ impl Tls {
     }
 }
 
+/// Whether an endpoint with these keys of TLS asks its clients for certificates.
+pub(super) fn asks_for_certificates(tls: &Json) -> bool {
+    tls.get("ca_certificates").is_some()
+}
+
 pub(super) fn endpoint(port: u16, interface: Option<&str>) -> Json {
     let mut endpoint = json!({"type": "tcp", "port": port});
     if let Some(interface) = interface {

@@ -4,7 +4,7 @@ use crosstie_config::catalogue::Rule;
 use crosstie_config::{Definitions, SettingKind};
 use serde_json::{Map, Value as Json, json};
 
-use super::listeners::{Listener, Place, Tls, endpoint};
+use super::listeners::{Listener, Place, Tls, asks_for_certificates, endpoint};
 use super::values::{address, boolean, fitting, number, within};
 
 /// The settings of both plugins that were taken.
@@ -16,9 +16,12 @@ pub(super) struct Mqtt {
     listeners: Vec<Listener>,
     /// `vhost`, `exchange`, `prefetch`.
     options: Map<String, Json>,
+    /// The user of clients without a user name, by the keys of version 3 or by those of version 4.
     user: Option<String>,
     password: Option<String>,
+    is_user_of_4: bool,
     is_anonymous_allowed: Option<bool>,
+    is_certificate_login: bool,
     expiry_s: Option<u64>,
     web: Web,
 }
@@ -48,7 +51,17 @@ const WEB_PORT: u16 = 15_675;
 /// Time for which the session of an absent client is kept at most, in seconds: queues expire by 32 bits of milliseconds.
 pub(super) const EXPIRY_S_MAX: u64 = u32::MAX as u64 / 1_000;
 
+const NO_CERTIFICATES: &str = "no listener asks clients for certificates: it needs ssl_options.verify = verify_peer and \
+                               ssl_options.cacertfile, or those of web_mqtt.ssl";
+
 const PROXIES: &str = "name the proxies that send it, by `proxy_protocol` of the endpoint";
+
+/// RabbitMQ's stores of retained messages, in a file and in memory. The messages are durable here, which is more than the
+/// second one asks for.
+const STORES: [&str; 2] = [
+    "rabbit_mqtt_retained_msg_store_dets",
+    "rabbit_mqtt_retained_msg_store_ets",
+];
 
 /// Beginnings of other keys of MQTT: the value that changes nothing here, and the reason for leaving out any other.
 #[rustfmt::skip]
@@ -57,9 +70,8 @@ const OTHERS: &[(&str, Option<&str>, &str)] = &[
     ("login_timeout", None, "the bound of all logins is `limits.handshake_timeout_ms`"),
     ("num_acceptors.", None, "listeners are served by the threads of the node"),
     ("proxy_protocol", Some("false"), PROXIES),
-    ("retained_message_store", Some("rabbit_mqtt_retained_msg_store_ets"), "retained messages are in memory"),
+    ("retained_message_store", None, "retained messages are in the store of the broker"),
     ("sparkplug", Some("false"), "a dot in a topic arrives as a slash, also in spBv1.0"),
-    ("ssl_cert_login", Some("false"), "clients with a certificate need a user name and a password, too"),
     ("tcp_listen_options", None, "sockets are tuned by the node"),
 ];
 
@@ -97,6 +109,8 @@ impl Mqtt {
             "default_user" => self.user = owned(),
             "default_pass" => self.password = owned(),
             "allow_anonymous" => self.is_anonymous_allowed = Some(boolean(value)?),
+            "ssl_cert_login" => self.is_certificate_login = boolean(value)?,
+            "retained_message_store" if STORES.contains(&value) => {}
             "subscription_ttl" => return self.take_expiry(value),
             _ if part.starts_with("listeners.tcp.") || part.starts_with("listeners.ssl.") => {
                 let (interface, port) = address(value)?;
@@ -110,6 +124,18 @@ impl Mqtt {
             _ => return other(OTHERS, part, value),
         }
         Ok(())
+    }
+
+    /// Takes a key of RabbitMQ 4 on clients without a user name, which are those of MQTT here; `None` if it is another key.
+    /// It does not tell whether MQTT was on.
+    pub(super) fn take_anonymous(&mut self, key: &str, value: &str) -> Option<()> {
+        match key {
+            "anonymous_login_user" => self.user = Some(value.to_owned()),
+            "anonymous_login_pass" => self.password = Some(value.to_owned()),
+            _ => return None,
+        }
+        self.is_user_of_4 = true;
+        Some(())
     }
 
     fn option(&mut self, key: &str, value: Json) {
@@ -166,8 +192,11 @@ impl Mqtt {
             options.insert("anonymous_user".to_owned(), name.into());
         }
         let vhosts = definitions.and_then(ports);
-        let options = |port: u16| {
+        let options = |port: u16, asks_clients: bool| {
             let mut options = options.clone();
+            if asks_clients && self.is_certificate_login {
+                options.insert("certificate_login".to_owned(), true.into());
+            }
             let named = vhosts
                 .as_ref()
                 .and_then(|vhosts| vhosts.get(&port.to_string()));
@@ -185,11 +214,16 @@ impl Mqtt {
         let has_default = !self.has_no_tcp && self.listeners.iter().all(|listener| listener.is_tls);
         let default = has_default.then_some(&default);
         let mut transports = Vec::new();
+        let mut asks_any = false;
         for listener in default.into_iter().chain(&self.listeners) {
+            let mut asks_clients = false;
             let mut endpoint = endpoint(listener.port, listener.interface.as_deref());
             if listener.is_tls {
                 match tls.made("ssl_options") {
-                    Ok(tls) => endpoint["tls"] = tls,
+                    Ok(tls) => {
+                        asks_clients = asks_for_certificates(&tls);
+                        endpoint["tls"] = tls;
+                    }
                     Err(why) => {
                         left_out.push(format!("{}: {why}", listener.key));
                         continue;
@@ -198,12 +232,16 @@ impl Mqtt {
             } else if self.has_no_tcp {
                 continue;
             }
-            let mut transport = options(listener.port);
+            asks_any |= asks_clients;
+            let mut transport = options(listener.port, asks_clients);
             transport["type"] = "mqtt".into();
             transport["endpoint"] = endpoint;
             transports.push(transport);
         }
-        self.web.transports(&options, &mut transports, left_out);
+        asks_any |= self.web.transports(&options, &mut transports, left_out);
+        if self.is_certificate_login && !asks_any {
+            left_out.push(format!("mqtt.ssl_cert_login: {NO_CERTIFICATES}"));
+        }
         transports
     }
 
@@ -214,20 +252,29 @@ impl Mqtt {
         is_right: Option<IsRight<'_>>,
         left_out: &mut Vec<String>,
     ) -> Option<&str> {
-        if !self.is_named || self.is_anonymous_allowed == Some(false) {
+        let is_off = self.is_user_of_4 && self.user.as_deref() == Some("none");
+        if self.is_user_of_4 && !is_off && !self.is_named {
+            let why = "MQTT is not served, and there is no mechanism ANONYMOUS";
+            left_out.push(format!("anonymous_login_user: {why}"));
+        }
+        if !self.is_named || is_off || self.is_anonymous_allowed == Some(false) {
             return None;
         }
         let name = self.user.as_deref().unwrap_or(GUEST);
         let password = self.password.as_deref().unwrap_or(GUEST);
+        let [name_key, password_key] = match self.is_user_of_4 {
+            true => ["anonymous_login_user", "anonymous_login_pass"],
+            false => ["mqtt.default_user", "mqtt.default_pass"],
+        };
         let why = match is_right {
             Some(is_right) if is_right(name, password.as_bytes()) => return Some(name),
-            Some(_) => "no user has that name and the password of mqtt.default_pass",
-            None => "another server than this one decides on logins",
+            Some(_) => format!("no user has that name and the password of {password_key}"),
+            None => "another server than this one decides on logins".to_owned(),
         };
         // RabbitMQ's own `guest` is often gone, and such clients are refused there, too.
         if self.user.is_some() || self.password.is_some() || self.is_anonymous_allowed.is_some() {
             left_out.push(format!(
-                "mqtt.default_user: {why}: clients without a user name are refused"
+                "{name_key}: {why}: clients without a user name are refused"
             ));
         }
         None
@@ -244,7 +291,11 @@ impl Web {
             "ssl.listener" => self.secure.take_address(value)?,
             "tcp.port" | "tcp.ip" => self.plain.take(&part[4..], value)?,
             "ssl.port" | "ssl.ip" => self.secure.take(&part[4..], value)?,
-            "ssl.certfile" | "ssl.keyfile" | "ssl.cacertfile" => {
+            "ssl.certfile"
+            | "ssl.keyfile"
+            | "ssl.cacertfile"
+            | "ssl.verify"
+            | "ssl.fail_if_no_peer_cert" => {
                 self.secure.is_named = true;
                 self.tls.take(&part[4..], value)?;
             }
@@ -264,14 +315,16 @@ impl Web {
         Ok(())
     }
 
+    /// Adds the transports. Returns whether one asks clients for certificates.
     fn transports(
         &self,
-        options: &dyn Fn(u16) -> Json,
+        options: &dyn Fn(u16, bool) -> Json,
         transports: &mut Vec<Json>,
         left_out: &mut Vec<String>,
-    ) {
+    ) -> bool {
         let mut push = |place: &Place, tls: Option<Json>| {
             let mut endpoint = place.endpoint(WEB_PORT);
+            let asks_clients = tls.as_ref().is_some_and(asks_for_certificates);
             if let Some(tls) = tls {
                 endpoint["tls"] = tls;
             }
@@ -279,22 +332,24 @@ impl Web {
             let mut transport = json!({
                 "type": "universal",
                 "endpoint": endpoint,
-                "websocket": {path: {"mqtt": options(place.port.unwrap_or(WEB_PORT))}},
+                "websocket": {path: {"mqtt": options(place.port.unwrap_or(WEB_PORT), asks_clients)}},
             });
             if let Some(max) = self.connections_max {
                 transport["max_connections"] = max.into();
             }
             transports.push(transport);
+            asks_clients
         };
         if self.is_named && !self.has_no_plain {
             push(&self.plain, None);
         }
         if self.secure.is_named && !self.has_no_secure {
             match self.tls.made("web_mqtt.ssl") {
-                Ok(tls) => push(&self.secure, Some(tls)),
+                Ok(tls) => return push(&self.secure, Some(tls)),
                 Err(why) => left_out.push(format!("web_mqtt.ssl: {why}")),
             }
         }
+        false
     }
 }
 

@@ -101,7 +101,7 @@ mqtt.subscription_ttl = infinity
 mqtt.proxy_protocol = true
 mqtt.ssl_cert_login = true
 mqtt.durable_queue_type = quorum
-mqtt.retained_message_store = rabbit_mqtt_retained_msg_store_dets
+mqtt.retained_message_store = rabbit_mqtt_retained_msg_store_noop
 mqtt.retained_message_store_dets_sync_interval = 2000
 mqtt.tcp_listen_options.backlog = 128
 mqtt.num_acceptors.tcp = 10
@@ -141,6 +141,73 @@ web_stomp.tcp.port = 15674
 }
 
 #[test]
+fn both_stores_of_retained_messages_are_taken() {
+    for store in ["dets", "ets"] {
+        let conf = format!("mqtt.retained_message_store = rabbit_mqtt_retained_msg_store_{store}");
+        let (config, left_out) = moved_of(&conf, None);
+        assert_eq!(left_out, Vec::<String>::new());
+        assert_eq!(transports(&config).len(), 1);
+    }
+}
+
+#[test]
+fn certificates_log_in_where_clients_are_asked_for_them() {
+    let files = |prefix: &str, more: &str| {
+        format!(
+            "{prefix}.cacertfile = /ca.pem\n{prefix}.certfile = /server.pem\n{prefix}.keyfile = /server.key\n{more}\n"
+        )
+    };
+    let listeners = "mqtt.ssl_cert_login = true\nmqtt.listeners.ssl.default = 8883\nweb_mqtt.ssl.port = 15677\n";
+    let tcp_asks = "ssl_options.verify = verify_peer";
+    let web_asks = "web_mqtt.ssl.verify = verify_peer\nweb_mqtt.ssl.fail_if_no_peer_cert = true";
+    for (of_tcp, of_web, expected) in [
+        (tcp_asks, web_asks, [true, true]),
+        (tcp_asks, "", [true, false]),
+        ("", web_asks, [false, true]),
+        ("", "", [false, false]),
+    ] {
+        let conf = [
+            listeners,
+            &files("ssl_options", of_tcp),
+            &files("web_mqtt.ssl", of_web),
+        ];
+        let (config, left_out) = moved_of(&conf.concat(), None);
+        let found = transports(&config);
+        let [plain, secure, web, secure_web] = &found[..] else {
+            panic!("{found:#?}");
+        };
+        let options_of = |one: &Json| match one["type"] == "mqtt" {
+            true => one["options"].clone(),
+            false => one["websocket"]["ws"]["mqtt"]["options"].clone(),
+        };
+        let logs_in = |one: &Json| options_of(one)["certificate_login"] == true;
+        assert!(!logs_in(plain) && !logs_in(web));
+        assert_eq!([logs_in(secure), logs_in(secure_web)], expected);
+        let tls = |one: &Json| one["endpoint"]["tls"].clone();
+        let asks = |one: &Json| tls(one)["ca_certificates"] == json!(["/ca.pem"]);
+        assert_eq!([asks(secure), asks(secure_web)], expected);
+        let is_optional = |one: &Json| tls(one)["client_certificate"] == "optional";
+        assert_eq!(
+            [is_optional(secure), is_optional(secure_web)],
+            [expected[0], false]
+        );
+        let is_left_out = left_out
+            .iter()
+            .any(|text| text.starts_with("mqtt.ssl_cert_login: "));
+        assert_eq!(is_left_out, expected == [false, false], "{left_out:?}");
+    }
+}
+
+#[test]
+fn a_listener_that_cannot_ask_for_certificates_is_left_out() {
+    let conf =
+        "web_mqtt.ssl.certfile = /a\nweb_mqtt.ssl.keyfile = /b\nweb_mqtt.ssl.verify = verify_peer";
+    let (config, left_out) = moved_of(conf, None);
+    assert!(left_out[0].starts_with("web_mqtt.ssl: it asks clients"));
+    assert_eq!(transports(&config).len(), 2);
+}
+
+#[test]
 fn clients_without_a_name_are_let_in_by_the_right_password_alone() {
     let hash = |password: &[u8]| crosstie_auth::PasswordHash::of(password, *b"salt").to_text();
     let user = |name: &str| json!({"name": name, "password_hash": hash(b"p"), "tags": ""});
@@ -148,6 +215,7 @@ fn clients_without_a_name_are_let_in_by_the_right_password_alone() {
     let ada = "mqtt.default_user = ada\nmqtt.default_pass = ";
     let name = "mqtt.default_user: ";
     let own = "default_user = ada\ndefault_pass = p\n";
+    let of_4 = "anonymous_login_user = ada\nanonymous_login_pass = ";
     for (conf, definitions, expected, reason) in [
         ("mqtt.prefetch = 1".to_owned(), None, "guest", ""),
         ("mqtt.allow_anonymous = false".to_owned(), None, "", ""),
@@ -176,19 +244,48 @@ fn clients_without_a_name_are_let_in_by_the_right_password_alone() {
             "ada",
             "",
         ),
+        (
+            "mqtt.prefetch = 1\nanonymous_login_user = none".to_owned(),
+            None,
+            "",
+            "",
+        ),
+        (format!("mqtt.prefetch = 1\n{own}{of_4}p"), None, "ada", ""),
+        (
+            format!("mqtt.prefetch = 1\n{own}{of_4}q"),
+            None,
+            "",
+            "anonymous_login_user: ",
+        ),
     ] {
         let (config, left_out) = moved_of(&conf, definitions);
         let found = &transports(&config)[0]["options"]["anonymous_user"];
         assert_eq!(found.as_str().unwrap_or_default(), expected, "{conf}");
         let reasons: Vec<_> = left_out
             .iter()
-            .filter(|text| text.starts_with(name))
+            .filter(|text| text.contains(" clients without a user name are refused"))
             .collect();
         assert_eq!(
-            !reasons.is_empty(),
-            !reason.is_empty(),
+            reasons.len(),
+            usize::from(!reason.is_empty()),
             "{conf}: {left_out:?}"
         );
+        assert!(
+            reasons.iter().all(|text| text.starts_with(reason)),
+            "{reasons:?}"
+        );
+    }
+}
+
+#[test]
+fn the_user_of_clients_without_a_name_is_that_of_mqtt_alone() {
+    for (user, is_left_out) in [("none", false), ("guest", true)] {
+        let (config, left_out) = moved_of(&format!("anonymous_login_user = {user}"), None);
+        assert_eq!(transports(&config), Vec::<Json>::new());
+        let reason =
+            "anonymous_login_user: MQTT is not served, and there is no mechanism ANONYMOUS";
+        let expected: Vec<_> = is_left_out.then(|| reason.to_owned()).into_iter().collect();
+        assert_eq!(left_out, expected);
     }
 }
 
