@@ -13,6 +13,7 @@ import pytest
 from rig.amqp_peer import Peer
 from rig.http import Http
 from rig.node import management
+from rig.ports import free_ports
 from rig.router import binary
 from rig.waiting import await_true
 
@@ -253,6 +254,30 @@ def test_a_bound_of_channels(named):
     peer, offered = tuned()
     assert offered == 65_535
     peer.close()
+
+
+def test_a_bound_of_channels_ends_with_another_one_of_a_listener(named):
+    path = named.router.directory / "config.json"
+    configuration = json.loads(path.read_text())
+    transports = configuration["workers"][0]["transports"]
+    first = next(each for each in transports if each["type"] == "amqp")
+    second = {"type": "amqp", "endpoint": {"type": "tcp", "port": free_ports(1)[0]}}
+    transports.append(second)
+
+    def reloaded(transport: dict, **options: int) -> int:
+        transport.setdefault("options", {}).update(options)
+        path.write_text(json.dumps(configuration))
+        reload = [binary(), "reload", "--cbdir", named.router.directory]
+        subprocess.run(reload, check=True, capture_output=True)
+        read = "{ok, V} = application:get_env(rabbit, channel_max), V."
+        return int(ctl(named, "eval", read))
+
+    assert reloaded(second, channels_max=200) == 200
+    assert ctl(named, "eval", "application:set_env(rabbit, channel_max, 7).") == "ok\n"
+    for each in (first, second, first):
+        heartbeat = each.get("options", {}).get("heartbeat_seconds", 60)
+        assert reloaded(each, heartbeat_seconds=heartbeat + 1) == 7
+    assert reloaded(second, channels_max=201) == 201
 
 
 def test_wrong_orders_are_refused(named):

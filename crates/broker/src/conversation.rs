@@ -42,9 +42,6 @@ pub struct AmqpEndpoint {
 
 impl AmqpEndpoint {
     pub fn new(options: AmqpTransport, broker: Arc<Broker>, cluster: Option<Cluster>) -> Self {
-        if cluster.is_none() {
-            broker.shared.channels_max.note_listener(&options);
-        }
         Self {
             options,
             broker,

@@ -12,6 +12,11 @@ impl Broker {
         self.shared.channels_max.order(channels_max);
     }
 
+    /// Notes the open listeners of clients, in the order of their starts: their ids, and `channels_max` of each.
+    pub fn note_listeners<'l>(&self, open: impl Iterator<Item = (&'l str, u16)>) {
+        self.shared.channels_max.note_listeners(open);
+    }
+
     /// Changes the bytes of messages above which publishers are blocked. Partly received messages keep their bound.
     pub fn order_memory_bytes_max(&self, bytes: usize) {
         self.shared.flow.set_memory_bytes_max(bytes);

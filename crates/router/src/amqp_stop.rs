@@ -49,7 +49,7 @@ impl Router {
                 .filter_map(RunningTransport::close)
                 .collect();
             accepting.into_iter().for_each(Accepting::stop);
-            self.show_addresses(&transports);
+            self.note_transports(&transports);
         }
         // Those for other nodes start with the broker itself.
         let public = of_broker.iter().filter(|running| !running.is_private);

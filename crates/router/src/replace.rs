@@ -17,7 +17,7 @@ use crate::accepting::Ready;
 use crate::conversing::{Conversing, Opened};
 use crate::error::{StartError, StartFault};
 use crate::router::Router;
-use crate::transports::{RunningTransport, Served, kind};
+use crate::transports::{RunningTransport, Served, channels_max, kind};
 
 /// A transport that is ready to run.
 pub struct ReadyTransport(Way);
@@ -201,7 +201,7 @@ impl Router {
         let stopped = gone.iter().filter_map(|id| close(&mut transports, id));
         let stopped: Vec<_> = stopped.collect();
         transports.append(&mut next);
-        self.show_addresses(&transports);
+        self.note_transports(&transports);
         let entrances = transports.iter().filter_map(|t| present(t)?.entrance);
         let entrances: Vec<_> = entrances.collect();
         let mut revoked = Replaced::default();
@@ -246,6 +246,7 @@ impl Router {
         running.id.clone_from(&transport.id);
         running.kind = kind(&transport.kind);
         running.endpoint = transport.endpoint.clone();
+        running.channels_max = channels_max(&transport.kind);
         running.certificate = certificate;
         running.nodelay = nodelay;
         running.served = Served::Conversations(conversing);

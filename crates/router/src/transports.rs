@@ -44,6 +44,8 @@ pub(crate) struct RunningTransport {
     /// For the node's own processes only, or for other nodes.
     pub(crate) is_private: bool,
     pub(crate) endpoint: model::Endpoint,
+    /// Of a listener of AMQP.
+    pub(crate) channels_max: Option<u16>,
     pub(crate) served: Served,
     /// Its files are checked for as long as this lives.
     pub(crate) certificate: Option<Arc<Certificate>>,
@@ -116,7 +118,7 @@ impl Router {
         if let Some(accepting) = stopped.accepting {
             accepting.stop();
         }
-        self.show_addresses(&transports);
+        self.note_transports(&transports);
         drop(transports);
         self.end_served(stopped.served, stopped.earlier);
         Ok(())
@@ -208,7 +210,7 @@ impl Router {
         let running = running.map_err(|e| failed(StartFault::Io(e)))?;
         let urls = running.urls.clone();
         transports.push(running);
-        self.show_addresses(&transports);
+        self.note_transports(&transports);
         Ok(urls)
     }
 
@@ -225,9 +227,13 @@ impl Router {
         }
     }
 
-    /// Updates the clients' addresses on the pages.
-    pub(crate) fn show_addresses(&self, transports: &[RunningTransport]) {
+    /// Updates the clients' addresses on the pages, and the broker's knowledge of its listeners.
+    pub(crate) fn note_transports(&self, transports: &[RunningTransport]) {
         let public = transports.iter().filter(|transport| !transport.is_private);
+        if let Some(broker) = self.state.amqp() {
+            let listeners = public.clone();
+            broker.note_listeners(listeners.filter_map(|of| Some((&*of.id, of.channels_max?))));
+        }
         let addresses =
             public.map(|transport| (transport.id.clone(), transport.kind, transport.urls.clone()));
         *self.state.addresses.lock() = addresses.collect();
@@ -263,6 +269,7 @@ impl Router {
             started: SystemTime::now(),
             is_private: mode.is_some(),
             endpoint: transport.endpoint.clone(),
+            channels_max: None,
             served: Served::Testee(testee),
             certificate: None,
             earlier: Vec::new(),
@@ -301,6 +308,7 @@ impl Router {
             started: SystemTime::now(),
             is_private,
             endpoint: transport.endpoint.clone(),
+            channels_max: channels_max(&transport.kind),
             served: Served::Conversations(conversing),
             certificate,
             earlier: Vec::new(),
@@ -379,6 +387,14 @@ impl Router {
             let _ = tokio::time::timeout(departure::timeout(&state), emptied).await;
             state.watch.close_all(listening.number);
         });
+    }
+}
+
+/// The maximum number of channels that a listener of AMQP offers.
+pub(crate) fn channels_max(kind: &TransportKind) -> Option<u16> {
+    match kind {
+        TransportKind::Amqp(options) => Some(options.channels_max),
+        _ => None,
     }
 }
 
