@@ -27,5 +27,7 @@ pub mod x509;
 pub use guesses::{Guess, Guesses};
 pub use origin::Origin;
 pub use password::{PasswordHash, PasswordHashError};
-pub use permissions::{Access, CLIENT_ID, Judge, PatternError, Permissions, ResourceKind};
+pub use permissions::{
+    Access, CLIENT_ID, ClientPattern, Judge, PatternError, Permissions, ResourceKind,
+};
 pub use users::{Refused, User, Users};

@@ -70,6 +70,10 @@ enum Pattern {
     Found(Box<Regex>),
 }
 
+/// A pattern for routing keys with the identifier of one client. One that does not compile allows nothing.
+#[derive(Debug)]
+pub struct ClientPattern(Option<Regex>);
+
 impl Permissions {
     /// Compiles patterns with RabbitMQ's semantics: a pattern may match anywhere in a name, and an empty one allows the
     /// empty name alone, so that it allows no queue and no exchange.
@@ -140,16 +144,15 @@ impl Permissions {
             .then_some(topics)
     }
 
-    /// Whether a client with an identifier may access a routing key: these are permissions for routing keys.
-    pub fn may_as_client(&self, client_id: &str, access: Access, routing_key: &str) -> bool {
-        let pattern = self.pattern(access);
-        let text = pattern.text();
-        if !text.contains(CLIENT_ID) {
-            return pattern.allows(routing_key);
-        }
-        let text = text.replace(CLIENT_ID, &fancy_regex::escape(client_id));
-        let parsed = Pattern::parse(access, &text);
-        parsed.is_ok_and(|pattern| pattern.allows(routing_key))
+    /// The pattern for an access, if it has the variable [`CLIENT_ID`].
+    pub fn pattern_of_clients(&self, access: Access) -> Option<&str> {
+        let text = self.pattern(access).text();
+        text.contains(CLIENT_ID).then_some(text)
+    }
+
+    /// Whether a routing key may be accessed so: these are permissions for routing keys.
+    pub fn may_key(&self, access: Access, routing_key: &str) -> bool {
+        self.pattern(access).allows(routing_key)
     }
 
     /// Whether some routing keys need a permission.
@@ -218,14 +221,11 @@ impl Pattern {
             ".*" | "^.*" | ".*$" | "^.*$" => return Ok(Self::Everything),
             _ => {}
         }
-        let regex = RegexBuilder::new(pattern)
-            .backtrack_limit(BACKTRACKS_MAX)
-            .build()
-            .map_err(|error| PatternError {
-                access,
-                pattern: pattern.to_owned(),
-                reason: error.to_string(),
-            })?;
+        let regex = builder(pattern).build().map_err(|error| PatternError {
+            access,
+            pattern: pattern.to_owned(),
+            reason: error.to_string(),
+        })?;
         Ok(Self::Found(Box::new(regex)))
     }
 
@@ -243,10 +243,35 @@ impl Pattern {
             Self::Everything => true,
             Self::Nothing => false,
             Self::Empty => name.is_empty(),
-            // A pattern that takes too long on a name does not allow it.
-            Self::Found(regex) => regex.is_match(name).unwrap_or(false),
+            Self::Found(regex) => is_match(regex, name),
         }
     }
+}
+
+impl ClientPattern {
+    /// Compiles a pattern with an identifier as a plain text in the place of [`CLIENT_ID`].
+    pub fn new(pattern: &str, client_id: &str) -> Self {
+        let text = pattern.replace(CLIENT_ID, &fancy_regex::escape(client_id));
+        // Without states that it computes while it matches: it keeps its size, whatever a client sends.
+        let compiled = builder(&text).delegate_dfa_size_limit(0).build();
+        Self(compiled.ok())
+    }
+
+    pub fn allows(&self, routing_key: &str) -> bool {
+        let regex = self.0.as_ref();
+        regex.is_some_and(|regex| is_match(regex, routing_key))
+    }
+}
+
+fn builder(pattern: &str) -> RegexBuilder {
+    let mut builder = RegexBuilder::new(pattern);
+    builder.backtrack_limit(BACKTRACKS_MAX);
+    builder
+}
+
+/// A pattern that takes too long on a name does not match it.
+fn is_match(regex: &Regex, name: &str) -> bool {
+    regex.is_match(name).unwrap_or(false)
 }
 
 impl PartialEq for Pattern {

@@ -145,7 +145,11 @@ fn backend_is_gone(peer: &Peer) -> String {
 fn set_permissions(peer: &Peer, users: &Users) {
     let found = users.permissions(&peer.about.user, &peer.vhost.name);
     let permissions = found.map_or_else(|| Arc::new(Permissions::none()), Arc::clone);
-    let permissions = of_client(&permissions, &peer.about);
+    let permissions = of_client(
+        &permissions,
+        &peer.about,
+        &peer.vhost.shared.client_patterns,
+    );
     let Some(key) = peer.key.get() else {
         return;
     };

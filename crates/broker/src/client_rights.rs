@@ -1,8 +1,7 @@
 //! Topic permissions with the variable `{client_id}`, for a client of another protocol that has an identifier.
 //!
-//! Clients choose their identifiers. So the identifier's text is matched as it is, and is no part of the expression. Its
-//! expression is compiled for each new question, and the last decisions are kept: a compiled one for each of many clients
-//! would take tens of kilobytes.
+//! Clients choose their identifiers. So the identifier's text is matched as it is, and is no part of the expression. The
+//! last decisions are kept, and so are the broker's last expressions.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -11,12 +10,14 @@ use crosstie_auth::{Access, Judge, Permissions, ResourceKind};
 use parking_lot::Mutex;
 
 use crate::client::About;
+use crate::client_patterns::ClientPatterns;
 
 /// The topic permissions of one client.
 #[derive(Debug)]
 struct OfClient {
     topics: Arc<BTreeMap<Arc<str>, Permissions>>,
     client_id: Box<str>,
+    patterns: Arc<ClientPatterns>,
     /// The newest last.
     decided: Mutex<VecDeque<Decided>>,
 }
@@ -32,19 +33,27 @@ struct Decided {
 /// The number of decisions that are kept, as in RabbitMQ's channels.
 const DECIDED_MAX: usize = 12;
 
-/// The permissions of a client of a user: the same, unless they have the variable.
-pub(crate) fn of_client(permissions: &Arc<Permissions>, about: &About) -> Arc<Permissions> {
-    let properties = about.properties.table();
-    let client_id = match about.protocol {
+/// The identifier of a client of another protocol.
+pub(crate) fn client_id(about: &About) -> Option<&str> {
+    if about.protocol.is_empty() {
         // A client of AMQP, whose properties say nothing about that.
-        "" => None,
-        _ => properties.find("client_id").and_then(|id| id.as_str()),
-    };
-    match (client_id, permissions.topics_of_clients()) {
+        return None;
+    }
+    about.properties.table().find("client_id")?.as_str()
+}
+
+/// The permissions of a client of a user: the same, unless they have the variable.
+pub(crate) fn of_client(
+    permissions: &Arc<Permissions>,
+    about: &About,
+    patterns: &Arc<ClientPatterns>,
+) -> Arc<Permissions> {
+    match (client_id(about), permissions.topics_of_clients()) {
         (Some(client_id), Some(topics)) => {
             let judge = OfClient {
                 topics: Arc::clone(topics),
                 client_id: client_id.into(),
+                patterns: Arc::clone(patterns),
                 decided: Mutex::default(),
             };
             Arc::new(permissions.with_judge(Arc::new(judge)))
@@ -63,6 +72,9 @@ impl Judge for OfClient {
         let Some(topics) = self.topics.get(exchange) else {
             return true;
         };
+        let Some(pattern) = topics.pattern_of_clients(access) else {
+            return topics.may_key(access, routing_key);
+        };
         let is_it = |one: &Decided| {
             one.access == access && *one.exchange == *exchange && *one.routing_key == *routing_key
         };
@@ -70,7 +82,8 @@ impl Judge for OfClient {
         if let Some(known) = decided.iter().find(|one| is_it(one)) {
             return known.may;
         }
-        let may = topics.may_as_client(&self.client_id, access, routing_key);
+        let pattern = self.patterns.of(pattern, &self.client_id);
+        let may = pattern.allows(routing_key);
         if decided.len() == DECIDED_MAX {
             decided.pop_front();
         }
@@ -103,7 +116,7 @@ mod tests {
             properties: Properties::of(sent.as_table()),
             ..About::default()
         };
-        of_client(&Arc::new(permissions), &about)
+        of_client(&Arc::new(permissions), &about, &Arc::default())
     }
 
     #[test]

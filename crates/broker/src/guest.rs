@@ -96,7 +96,11 @@ impl Guest {
             ..About::default()
         };
         about.properties = Properties::of(client.properties);
-        let permissions = of_client(&admitted.permissions, &about);
+        let permissions = of_client(
+            &admitted.permissions,
+            &about,
+            &broker.shared.client_patterns,
+        );
         let is_impersonator = admitted.user.tags.iter().any(|tag| tag == "impersonator");
         let entered = LetIn {
             client: Client {

@@ -28,6 +28,7 @@ mod changed_vhosts;
 mod channels;
 mod channels_max;
 mod client;
+mod client_patterns;
 mod client_rights;
 pub mod clock;
 mod closing;

@@ -15,6 +15,7 @@ use crosstie_streams::Keeper;
 use parking_lot::{Mutex, RwLock};
 
 use super::channels_max::ChannelsMax;
+use super::client_patterns::ClientPatterns;
 use super::flow::{FlowControl, Resource};
 use super::incomplete::Incomplete;
 use super::status::Alarm;
@@ -33,6 +34,7 @@ pub struct Shared {
     pub flow: FlowControl,
     pub incomplete: Incomplete,
     pub(crate) channels_max: ChannelsMax,
+    pub(crate) client_patterns: Arc<ClientPatterns>,
     /// `None` before the start and after the stop; read only for durable records.
     committer: RwLock<Option<Committer>>,
     /// The files of streams, in the same time.
@@ -53,6 +55,7 @@ impl Shared {
             flow,
             incomplete,
             channels_max: ChannelsMax::new(),
+            client_patterns: Arc::default(),
             committer: RwLock::new(None),
             streams: RwLock::new(None),
             stream_failure: Mutex::default(),
