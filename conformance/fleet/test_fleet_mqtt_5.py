@@ -334,6 +334,9 @@ def test_a_delayed_will_does_not_wait_for_a_backend(start) -> None:
         assert [each.payload for each in heir.messages(2)] == [b"first", b"at once"]
         assert will_queues(crosstie) == []
         heir.leave()
+    asked = [got.line for got in server.got if "/topic" in got.line]
+    variables = "&variable_map.client_id=asking&variable_map.username=joe&variable_map.vhost=%2F"
+    assert [line.count(variables) for line in asked] == [1] * len(asked) != []
     server.close()
 
 

@@ -24,9 +24,10 @@ use crosstie_queues::{ChannelKey, Fault, MessageContent, RetainedMax, Time, Vhos
 use crosstie_transport::{Connection, ConnectionLimits};
 
 pub use self::admit::{Admission, Admitted, NotAdmitted, Proof, admit};
+use super::backends::Rights;
 use super::broker::Broker;
 use super::client::{About, Capabilities, Client, Properties};
-use super::client_rights::of_client;
+use super::client_rights::{client_id, of_client};
 use super::flow::Published;
 use super::let_in::LetIn;
 use super::open::Open;
@@ -101,6 +102,11 @@ impl Guest {
             &about,
             &broker.shared.client_patterns,
         );
+        if let Some(Rights::Http(rights)) = &admitted.rights
+            && let Some(client_id) = client_id(&about)
+        {
+            rights.set_client_id(client_id);
+        }
         let is_impersonator = admitted.user.tags.iter().any(|tag| tag == "impersonator");
         let entered = LetIn {
             client: Client {

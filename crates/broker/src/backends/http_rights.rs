@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 use std::mem;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use crosstie_auth::{Access, Judge, ResourceKind};
@@ -26,6 +26,8 @@ pub(crate) struct HttpRights {
     backend: RwLock<Arc<HttpBackend>>,
     of: Asker,
     address: Option<IpAddr>,
+    /// Set for a client of MQTT before it enters.
+    client_id: OnceLock<Arc<str>>,
     state: Mutex<State>,
     charged: Charged,
 }
@@ -62,9 +64,15 @@ impl HttpRights {
                 tags: tags.join(" ").into(),
             },
             address,
+            client_id: OnceLock::new(),
             state: Mutex::default(),
             charged: Charged::default(),
         }
+    }
+
+    /// Names the client in questions about routing keys.
+    pub(crate) fn set_client_id(&self, client_id: &str) {
+        let _ = self.client_id.set(client_id.into());
     }
 
     /// From now on another backend is asked.
@@ -219,6 +227,7 @@ impl Judge for HttpRights {
             exchange: exchange.to_owned(),
             access,
             routing_key: routing_key.to_owned(),
+            client_id: self.client_id.get().cloned(),
         })
     }
 }

@@ -32,6 +32,8 @@ pub(super) enum Question {
         exchange: String,
         access: Access,
         routing_key: String,
+        /// The identifier of a client of MQTT.
+        client_id: Option<Arc<str>>,
     },
 }
 
@@ -60,8 +62,12 @@ impl Question {
                 of,
                 exchange,
                 routing_key,
+                client_id,
                 ..
-            } => (of, exchange.len() + routing_key.len()),
+            } => {
+                let client_id = client_id.as_ref().map_or(0, |id| id.len());
+                (of, exchange.len() + routing_key.len() + client_id)
+            }
         };
         size_of::<Self>() + of.bytes() + own
     }
@@ -88,9 +94,13 @@ impl Question {
                 exchange,
                 access,
                 routing_key,
+                client_id,
             } => {
                 out.add_access(of, "topic", exchange, *access);
                 out.add("routing_key", routing_key);
+                if let Some(client_id) = client_id {
+                    out.add("variable_map.client_id", client_id);
+                }
                 out.add("variable_map.username", &of.user);
                 out.add("variable_map.vhost", &of.vhost);
             }
@@ -176,10 +186,23 @@ mod tests {
                     exchange: "amq.topic".into(),
                     access: Access::Read,
                     routing_key: "a.*.ä".into(),
+                    client_id: None,
                 },
                 "username=joe+%26+co&vhost=%2F&resource=topic&name=amq.topic&permission=read\
                  &tags=management+policymaker&routing_key=a.%2A.%C3%A4&variable_map.username=joe+%26+co\
                  &variable_map.vhost=%2F",
+            ),
+            (
+                Question::Topic {
+                    of: asker(),
+                    exchange: "t".into(),
+                    access: Access::Write,
+                    routing_key: "a".into(),
+                    client_id: Some("c 1".into()),
+                },
+                "username=joe+%26+co&vhost=%2F&resource=topic&name=t&permission=write\
+                 &tags=management+policymaker&routing_key=a&variable_map.client_id=c+1\
+                 &variable_map.username=joe+%26+co&variable_map.vhost=%2F",
             ),
         ] {
             assert_eq!(question.parameters(), expected);
