@@ -26,15 +26,16 @@ use crate::ledger::Ledger;
 use crate::{MessageContent, Position, QueueKey, Record, Time};
 
 impl Queues {
-    /// Retains a message for its routing key, or without a body removes that key's message. Returns the position of the
-    /// record, if there is one. A message without room removes the earlier one, which must not stay in its place.
+    /// Retains a message for its routing key, or without a body removes that key's message. Returns the position and the
+    /// content of the record, if there is one. A message without room removes the earlier one, which must not stay in its
+    /// place: the record is that of a removal.
     pub(crate) fn retain(
         &mut self,
         now: Time,
         incoming: &mut Incoming<'_>,
         max: RetainedMax,
         ledger: &mut Ledger,
-    ) -> Option<Position> {
+    ) -> Option<(Position, Arc<MessageContent>)> {
         self.forget_expired(now, ledger);
         let mut content = incoming.content();
         if !self.retained.has_room(&content, max) {
@@ -58,11 +59,11 @@ impl Queues {
             }
         };
         let queue = self.queues.find_mut(key)?;
-        let entry = queue.new_entry(content, expires_at, ledger);
+        let entry = queue.new_entry(Arc::clone(&content), expires_at, ledger);
         let (position, place) = (ledger.journal.position, entry.place);
         let topic = self.retained.add(entry);
         self.retained.settling.push_back((position, topic, place));
-        Some(position)
+        Some((position, content))
     }
 
     /// The message that a routing key retains.

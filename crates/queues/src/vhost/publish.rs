@@ -268,15 +268,9 @@ impl<H> Vhost<H> {
             distributed.position = distributed.position.max(held.position);
             distributed.stored += held.stored;
         }
-        if let Some(max) = message.retained
-            && !distributed.is_rejected
-            && let Some(position) = self
-                .queues
-                .retain(now, &mut incoming, max, &mut self.ledger)
-        {
-            distributed.position = distributed.position.max(Some(position));
-            distributed.stored += 1;
-        }
+        let retained = message.retained.filter(|_| !distributed.is_rejected);
+        let retained =
+            retained.and_then(|max| self.retain(now, &mut incoming, max, &mut distributed));
         match tag {
             Some(tag) if distributed.is_rejected => self.refuse(key, tag, out),
             Some(tag) => {
@@ -284,9 +278,29 @@ impl<H> Vhost<H> {
                 let stored = distributed.position.zip(content);
                 let stored = stored.map(|(at, content)| (at, distributed.stored, content));
                 self.confirms.confirm(key, tag, stored);
+                // A removal in place of a message without room is withdrawn with its publication.
+                if let Some((content, retained)) = content.zip(retained) {
+                    self.confirms.follow(content, &retained, 0);
+                }
             }
             None => {}
         }
+    }
+
+    /// Returns the content that is retained.
+    #[cold]
+    fn retain(
+        &mut self,
+        now: Time,
+        incoming: &mut Incoming<'_>,
+        max: RetainedMax,
+        distributed: &mut Distributed,
+    ) -> Option<Arc<MessageContent>> {
+        let ledger = &mut self.ledger;
+        let (position, content) = self.queues.retain(now, incoming, max, ledger)?;
+        distributed.position = distributed.position.max(Some(position));
+        distributed.stored += 1;
+        Some(content)
     }
 
     /// Gives a message to its queues. If there are none, it is a direct reply, or returns to its publisher.
