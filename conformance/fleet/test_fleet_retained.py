@@ -86,31 +86,57 @@ def test_the_retained_will_of_a_lost_client_survives_a_kill(start) -> None:
     assert payloads(node, "will") == {"will": b"gone"}
 
 
-def test_thousands_survive_a_kill(start) -> None:
-    """So many that a start leaves them on the disk at first."""
-    count = 3_000
-    node = start(amqp={"store": STORE})
+# So many that a start leaves them on the disk at first.
+THOUSANDS = 3_000
+
+
+def retain_thousands(node: Crosstie) -> None:
     with node.client("sender", V5) as sender:
-        for number in range(count):
-            message = wire.Publish(f"many/{number}", b"%d" % number, 1, id=number + 1, retain=True)
+        for number in range(THOUSANDS):
+            message = wire.Publish(
+                f"many/{number}", b"<%d>" % number, 1, id=number + 1, retain=True
+            )
             sender.say(message)
             if number % 500 == 499:
                 for _ in range(500):
                     assert sender.expect(wire.Ack).code == 0
         sender.leave()
+
+
+def is_in(node: Crosstie) -> bool:
+    with node.peer(V5) as peer:
+        try:
+            return peer.ask_to_connect("early", user="test", password=b"test").code == 0
+        except (ClosedError, OSError):
+            return False
+
+
+def test_thousands_survive_a_kill(start) -> None:
+    node = start(amqp={"store": STORE})
+    retain_thousands(node)
     node.restart(kill=True)
+    await_true("clients are let in", lambda: is_in(node))
+    numbers = range(0, THOUSANDS, 100)
+    found = payloads(node, *[f"many/{number}" for number in numbers])
+    assert found == {f"many/{number}": b"<%d>" % number for number in numbers}
+    assert node.router.metric("mqtt_retained_messages", vhost="/") == THOUSANDS
 
-    def is_in() -> bool:
-        with node.peer(V5) as peer:
-            try:
-                return peer.ask_to_connect("early", user="test", password=b"test").code == 0
-            except (ClosedError, OSError):
-                return False
 
-    await_true("clients are let in", is_in)
-    topics = [f"many/{number}" for number in range(0, count, 100)]
-    assert payloads(node, *topics) == {t: t.removeprefix("many/").encode() for t in topics}
-    assert node.router.metric("mqtt_retained_messages", vhost="/") == count
+def test_a_damaged_message_leaves_clients_in(start) -> None:
+    node = start(amqp={"store": STORE})
+    retain_thousands(node)
+    node.router.stop()
+    segment = next((node.directory / STORE).glob("*.segment"))
+    octets = bytearray(segment.read_bytes())
+    octets[octets.index(b"<2000>")] ^= 1
+    segment.write_bytes(octets)
+    node.restart(kill=False)
+    await_true("clients are let in", lambda: is_in(node))
+    with node.client("sender", V5) as sender:
+        # The page with the earlier message would replace it.
+        assert sender.publish("many/2001", b"new", 1, retain=True) == 0x97
+        assert sender.publish("many/2001", b"new", 1) in (0, 0x10)
+        sender.leave()
 
 
 def test_another_message_at_the_bound_is_not_retained(start) -> None:

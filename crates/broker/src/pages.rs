@@ -73,6 +73,14 @@ impl SharedVhost {
         }
     }
 
+    /// Whether the retained messages are being read: not if that has failed, however often it is tried again.
+    pub(super) fn is_reading_retained(&self) -> bool {
+        let vhost = self.lock();
+        let unreadable = self.unreadable.lock();
+        let has_failed = unreadable.keys().any(|key| vhost.has_retained(*key));
+        !vhost.has_read_retained() && !has_failed
+    }
+
     fn handle_page(self: &Arc<Self>, want: &Want, page: Page) {
         let mut turn = self.turn(Instant::now());
         let (vhost, now, outbox) = turn.enter();

@@ -72,6 +72,10 @@ impl<K, W> Unreadable<K, W> {
         self.queues.is_empty()
     }
 
+    pub(super) fn keys(&self) -> impl Iterator<Item = &K> {
+        self.queues.values().map(|failed| &failed.key)
+    }
+
     /// The queues, and why they cannot be read.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         let queues = self.queues.iter();

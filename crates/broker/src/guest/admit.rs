@@ -117,7 +117,7 @@ async fn decide(
     };
     let shared = broker.vhost(vhost);
     let shared = shared.map_err(|whose| NotAdmitted::Elsewhere(whose.refusal(vhost)))?;
-    if !shared.lock().has_read_retained() {
+    if shared.is_reading_retained() {
         let text = format!("the retained messages of vhost {vhost} are being read");
         return Err(NotAdmitted::Starting(text));
     }

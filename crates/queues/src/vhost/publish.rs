@@ -57,7 +57,8 @@ impl<H> Vhost<H> {
     }
 
     /// The same, and retains the message for its routing key unless a queue rejects it. Without a body, the retained one is
-    /// removed. Its confirm waits for the store's record of that, too. Returns whether there was room.
+    /// removed. Its confirm waits for the store's record of that, too. Returns whether there was room. Refused until
+    /// [`Self::has_read_retained`]: an earlier one would take its place.
     pub fn publish_retained(
         &mut self,
         now: Time,
@@ -67,6 +68,13 @@ impl<H> Vhost<H> {
         max: RetainedMax,
         out: &mut dyn Outbox<H>,
     ) -> Result<bool, Fault> {
+        if !self.queues.has_read_retained() {
+            let text = "the retained messages of the vhost are not read yet";
+            return Err(Fault::of::<BasicPublish<'_>>(
+                ReplyCode::PreconditionFailed,
+                text,
+            ));
+        }
         let message = Message {
             properties,
             body,
@@ -91,6 +99,11 @@ impl<H> Vhost<H> {
     /// Whether the retained messages are in memory. After a restart, many are read page by page.
     pub fn has_read_retained(&self) -> bool {
         self.queues.has_read_retained()
+    }
+
+    /// Whether a queue, which is hidden, has the retained messages.
+    pub fn has_retained(&self, queue: QueueKey) -> bool {
+        self.queues.has_retained(queue)
     }
 
     /// The same for a message that was assembled before ([`crate::ContentAssembly`]), with its exchange and routing

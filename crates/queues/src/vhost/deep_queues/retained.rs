@@ -5,7 +5,7 @@ use crosstie_amqp::{Properties, TableBuf};
 
 use super::{Deep, NOW, Sent};
 use crate::paper_disk::Disk;
-use crate::{Client, Paging, QueueId, Record, RetainedMax, Vhost, VhostConfig};
+use crate::{ChannelKey, Client, Fault, Paging, QueueId, Record, RetainedMax, Vhost, VhostConfig};
 
 const MAX: RetainedMax = RetainedMax {
     messages: 1_000,
@@ -18,11 +18,19 @@ fn retain(deep: &mut Deep, key: &str, body: &[u8]) {
 }
 
 fn publish(deep: &mut Deep, key: &str, body: &[u8]) {
+    let retained = try_publish(&mut deep.vhost, deep.channel, key, body);
+    assert!(retained.expect("is accepted"));
+}
+
+fn try_publish(
+    vhost: &mut Vhost<()>,
+    channel: ChannelKey,
+    key: &str,
+    body: &[u8],
+) -> Result<bool, Fault> {
     let publish = BasicPublish::to("amq.topic", key);
     let content = (Properties::EMPTY, body);
-    let (vhost, sent) = (&mut deep.vhost, &mut deep.sent);
-    let retained = vhost.publish_retained(NOW, deep.channel, &publish, content, MAX, sent);
-    assert!(retained.expect("is accepted"));
+    vhost.publish_retained(NOW, channel, &publish, content, MAX, &mut Sent::default())
 }
 
 fn retained(vhost: &Vhost<()>, key: &str) -> Option<u32> {
@@ -64,6 +72,10 @@ fn the_last_message_of_each_topic_comes_back() {
             .for_each(|kept| vhost.restore(NOW, Record::Kept(kept)));
         vhost.restored(NOW, &mut sent);
         assert!(!vhost.has_read_retained());
+        let connection = vhost.open_connection((), Client::unrestricted("guest"));
+        let channel = vhost.open_channel(connection, 1).expect("a channel");
+        // The page with the earlier message would replace it.
+        assert!(try_publish(&mut vhost, channel, "0", b"").is_err());
         while let Some(want) = vhost.take_want() {
             let page = disk.read(&want, 1 + seed as usize);
             assert_eq!(vhost.handle_page(NOW, &want, page, &mut sent), 0);
@@ -78,6 +90,7 @@ fn the_last_message_of_each_topic_comes_back() {
         assert_eq!(vhost.retained_counts().0, present);
         write(&mut vhost, &mut disk);
         assert_eq!(disk.keep(QueueId(1)).1.len(), present);
+        assert!(try_publish(&mut vhost, channel, "0", b"").is_ok());
     }
 }
 
