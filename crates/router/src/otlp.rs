@@ -205,9 +205,10 @@ impl Failure {
 
     /// The time until a second attempt, if one is due. A collector that is failing already and names no time gets none.
     fn second_after(&self, was_failing: bool) -> Option<Duration> {
-        match was_failing {
-            true => self.asked_pause.map(|asked| asked.max(PAUSE)),
-            false => self.asked_pause.or(self.is_passing.then_some(PAUSE)),
+        let own = (self.is_passing && !was_failing).then_some(PAUSE);
+        match self.asked_pause {
+            Some(asked) if was_failing => Some(asked.max(PAUSE)),
+            asked => asked.or(own),
         }
     }
 }
