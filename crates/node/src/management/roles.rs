@@ -121,8 +121,9 @@ mod tests {
     }
 
     /// Readings of the node's own socket alone.
-    const OWN_SOCKET: [&str; 4] = [
+    const OWN_SOCKET: [&str; 5] = [
         "crossbar.get_public_key",
+        "crossbar.worker..get_amqp_channels_max",
         "crossbar.worker..get_amqp_definitions",
         "crossbar.worker..get_amqp_login",
         "crossbar.worker..get_monitoring",
