@@ -253,3 +253,11 @@ fn what_owners_append_in_a_large_fan_out_is_flushed_too() {
         }
     });
 }
+
+#[test]
+fn without_its_owner_a_mailbox_is_no_client_of_this_machine() {
+    let mailbox = Connection::owned_mailbox(1, generous(), Weak::<Forwarder>::new());
+    let peer = mailbox.peer();
+    let is_elsewhere = |address: SocketAddr| !address.ip().is_loopback();
+    assert!(matches!(peer, PeerAddress::Tcp(address) if is_elsewhere(address)));
+}
